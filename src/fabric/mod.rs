@@ -1,0 +1,1 @@
+//! Topology plus calibration, compiled to dense arrays.

@@ -1,0 +1,17 @@
+//! collsim: what a GPU machine's wires do to collective communication.
+//!
+//! Inputs become a [`topology::Topology`] and a [`workload::Workload`]; the topology and the
+//! calibration are compiled to a [`fabric::Fabric`] of dense arrays; an [`algorithm`] turns a call
+//! into a [`schedule::Schedule`] of what each rank's blocks do; the [`engine`] lets time pass over
+//! one of three network models; [`results`] hold what happened, and [`report`] shows it.
+//!
+//! Layers depend one way only, in the order of the modules below (`tests/it/tidy.rs` holds them to
+//! it).
+
+pub mod units;
+
+pub mod error;
+
+pub mod topology;
+
+pub mod fabric;

@@ -1,0 +1,2 @@
+//! The `simulate` program.
+fn main() {}
