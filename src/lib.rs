@@ -15,3 +15,7 @@ pub mod error;
 pub mod topology;
 
 pub mod fabric;
+
+pub mod schedule;
+
+pub mod engine;

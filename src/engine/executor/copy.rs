@@ -1,0 +1,166 @@
+//! Copy engines: streams of large packets with a limited part in flight.
+
+use super::super::network::{ActorId, Context, Load, Network, Store, Wrapped};
+use super::super::slots::SlotRange;
+use super::{CopyState, Machine, State};
+use crate::fabric::LinkClass;
+use crate::schedule::{BufferId, Op};
+use crate::topology::TrafficKind;
+use crate::units::{Bandwidth, Time};
+
+/// A copy engine issues its stream in pieces of this many bytes.
+const CHUNK: u32 = 2048;
+/// Written bytes that one engine keeps queued in the GPU's egress: enough to keep it busy.
+const WRITE_WINDOW: u32 = 4 * CHUNK;
+
+impl<N: Network> Machine<'_, N> {
+    pub(super) fn copy_start(
+        &mut self,
+        actor: ActorId,
+        block: usize,
+        from: BufferId,
+        to: BufferId,
+        bytes: u32,
+        push: bool,
+    ) -> super::ops::Next {
+        let gpu = self.blocks[block].gpu;
+        let start = self.fabric.gpus[gpu as usize].copy_engine_start;
+        let _ = (from, to, bytes, push);
+        let begin = if self.blocks[block].background {
+            self.now
+        } else {
+            self.now + start
+        };
+        let record = &mut self.actors[actor as usize];
+        record.state = State::Copy;
+        record.copy = CopyState {
+            next_issue: begin,
+            armed: true,
+            ..CopyState::default()
+        };
+        self.queue.push(begin, Wrapped::Repoll(actor));
+        super::ops::Next::Waits
+    }
+
+    /// The copy that an actor is in.
+    fn copy_op(&self, actor: ActorId) -> Option<(BufferId, BufferId, u32, bool)> {
+        let record = &self.actors[actor as usize];
+        let ops = self.blocks[record.block as usize].ops;
+        match ops.get(record.position.checked_sub(1)? as usize)? {
+            &Op::Copy {
+                from,
+                to,
+                bytes,
+                push,
+            } => Some((from, to, bytes, push)),
+            _ => None,
+        }
+    }
+
+    /// Issues as much as window and rate allow.
+    pub(super) fn copy_issue(&mut self, actor: ActorId) {
+        let Some((from, to, total, push)) = self.copy_op(actor) else {
+            return;
+        };
+        let block = self.actors[actor as usize].block as usize;
+        let gpu = self.blocks[block].gpu;
+        let model = &self.fabric.gpus[gpu as usize];
+        let target = self.schedule.buffers[if push { to } else { from } as usize].home;
+        let window = if push {
+            WRITE_WINDOW
+        } else {
+            model.copy_engine_read_window
+        };
+        let limit = self.copy_rate(gpu, target);
+        loop {
+            let record = &mut self.actors[actor as usize];
+            let left = total - record.copy.issued;
+            if left == 0 || record.copy.in_flight + CHUNK.min(left) > window {
+                return;
+            }
+            if record.copy.next_issue > self.now {
+                if !record.copy.armed {
+                    record.copy.armed = true;
+                    self.queue
+                        .push(record.copy.next_issue, Wrapped::Repoll(actor));
+                }
+                return;
+            }
+            let bytes = CHUNK.min(left);
+            let address = u64::from(record.copy.issued);
+            record.copy.issued += bytes;
+            record.copy.in_flight += bytes;
+            record.copy.next_issue = record.copy.next_issue.max(self.now)
+                + Time::from_ns(f64::from(bytes) / limit.as_gb_per_s());
+            let mut context = Context {
+                queue: &mut self.queue,
+                notices: &mut self.notices,
+                slots: &self.slots,
+            };
+            let packet = model.copy_engine_tlp;
+            if push {
+                let slots = SlotRange::EMPTY;
+                let store = Store {
+                    gpu,
+                    target,
+                    bytes,
+                    packet,
+                    slots,
+                    copier: actor,
+                };
+                self.network.store(self.now, store, &mut context);
+            } else {
+                let (kind, poll) = (TrafficKind::CopyRead, SlotRange::EMPTY);
+                let load = Load {
+                    gpu,
+                    target,
+                    address,
+                    bytes,
+                    packet,
+                    actor,
+                    kind,
+                    poll,
+                    cold: false,
+                };
+                self.network.load(self.now, load, &mut context);
+            }
+        }
+    }
+
+    /// The engine's own limit towards a memory.
+    fn copy_rate(&self, gpu: u32, target: u32) -> Bandwidth {
+        let model = &self.fabric.gpus[gpu as usize];
+        let first = self
+            .fabric
+            .path(gpu, target)
+            .and_then(|path| path.first().copied());
+        match first.map(|link| self.fabric.links[link as usize].class) {
+            Some(LinkClass::Nvlink) => model.copy_engine_nvlink,
+            // Below Gen5 x16 the link is slower than the engine, which then keeps it full.
+            _ => model.copy_engine_pcie,
+        }
+    }
+
+    pub(super) fn copy_departed(&mut self, actor: ActorId, bytes: u32) {
+        self.actors[actor as usize].copy.in_flight -= bytes;
+        self.copy_issue(actor);
+    }
+
+    pub(super) fn copy_arrived(&mut self, actor: ActorId, bytes: u32, at: Time) {
+        let Some((_, _, total, push)) = self.copy_op(actor) else {
+            return;
+        };
+        let record = &mut self.actors[actor as usize];
+        let block = &mut self.blocks[record.block as usize];
+        record.copy.arrived += bytes;
+        if push && at >= self.options.counted_from {
+            block.used.stored += u64::from(bytes);
+        }
+        if record.copy.arrived == total {
+            self.resume(actor, at);
+        } else if !push {
+            record.copy.in_flight -= bytes;
+            self.copy_issue(actor);
+        }
+    }
+}

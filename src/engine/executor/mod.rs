@@ -1,0 +1,453 @@
+//! Runs the blocks of a schedule: actors (warps, or whole blocks) take their operations in order
+//! and wait where the operation says so.
+
+mod copy;
+mod ops;
+
+use super::event_queue::EventQueue;
+use super::network::{ActorId, Context, NONE, Network, Notice, Wrapped};
+use super::outcome::{BlockUse, Outcome};
+use super::slots::{SlotRange, Slots};
+use crate::error::{Result, Stuck};
+use crate::fabric::Fabric;
+use crate::schedule::{Executor as BlockExecutor, Op, Schedule, WARP_BYTES};
+use crate::units::Time;
+
+/// Choices of a run.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct RunOptions {
+    /// How often the schedule is run, back to back.
+    pub calls: u32,
+    /// Bytes of blocks are counted from this time.
+    pub counted_from: Time,
+    /// End of a run of background blocks alone.
+    pub stop_at: Time,
+    /// Give up after this many events.
+    pub events_max: u64,
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions {
+            calls: 1,
+            counted_from: Time::ZERO,
+            stop_at: Time::MAX,
+            events_max: 20_000_000_000,
+        }
+    }
+}
+
+/// Runs a schedule over a network.
+///
+/// # Errors
+/// When operations wait for each other or the event limit is reached.
+pub fn run<N: Network>(
+    fabric: &Fabric,
+    schedule: &Schedule,
+    mut network: N,
+    options: RunOptions,
+) -> Result<Outcome> {
+    network.set_slowed(&fabric.slowed_links(&schedule.flows()));
+    let mut machine = Machine::new(fabric, schedule, network, options);
+    for actor in 0..machine.actors.len() as u32 {
+        machine.queue.push(Time::ZERO, Wrapped::Wake(actor));
+    }
+    while let Some((now, event)) = machine.queue.pop() {
+        if now > options.stop_at || machine.running == 0 && machine.foreground {
+            break;
+        }
+        machine.handle(now, event);
+        machine.events += 1;
+        if machine.events >= options.events_max {
+            return Err(Stuck::EventLimit {
+                limit: options.events_max,
+                reached: now,
+            }
+            .into());
+        }
+    }
+    if machine.foreground && machine.running > 0 && options.stop_at == Time::MAX {
+        return Err(Stuck::Deadlock {
+            waiting: machine.culprits(),
+        }
+        .into());
+    }
+    Ok(machine.outcome())
+}
+
+/// What an actor waits for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// Its next wake.
+    Running,
+    /// That at most this many of its loads are out.
+    Loads(u32),
+    /// Slots in its own memory, since then.
+    Poll {
+        slots: SlotRange,
+        started: Time,
+        acquire: bool,
+    },
+    /// The return of its polling load.
+    PollLoad { slots: SlotRange, acquire: bool },
+    /// The other warps of its block.
+    Barrier,
+    /// The other blocks of its rank.
+    Kernel,
+    /// Room in its GPU's egress.
+    Room,
+    /// Its copy.
+    Copy,
+    /// Nothing: it has ended.
+    Done,
+}
+
+/// A copy under way.
+#[derive(Copy, Clone, Debug, Default)]
+struct CopyState {
+    issued: u32,
+    in_flight: u32,
+    arrived: u32,
+    next_issue: Time,
+    armed: bool,
+}
+
+/// A warp, or a whole block where warps are fused.
+struct Actor {
+    block: u32,
+    /// Which warp of its block.
+    warp: u32,
+    /// Next operation.
+    position: u32,
+    call: u32,
+    outstanding: u32,
+    /// When all its local loads are back.
+    loads_done: Time,
+    store_free: Time,
+    state: State,
+    copy: CopyState,
+}
+
+/// A block's state.
+struct BlockState<'a> {
+    rank: u32,
+    gpu: u32,
+    first_actor: u32,
+    actor_count: u32,
+    ops: &'a [Op],
+    executor: BlockExecutor,
+    background: bool,
+    store_free: Time,
+    load_free: Time,
+    at_barrier: u32,
+    used: BlockUse,
+}
+
+/// A rank's state.
+struct RankState {
+    first_actor: u32,
+    actor_count: u32,
+    at_start: u32,
+}
+
+struct Machine<'a, N: Network> {
+    fabric: &'a Fabric,
+    schedule: &'a Schedule,
+    network: N,
+    options: RunOptions,
+    queue: EventQueue<Wrapped<N::Event>>,
+    notices: Vec<Notice>,
+    slots: Slots,
+    slot_base: Vec<u32>,
+    slots_per_call: u32,
+    /// Address of each buffer and each message within its memory.
+    buffer_address: Vec<u64>,
+    message_address: Vec<u64>,
+    actors: Vec<Actor>,
+    blocks: Vec<BlockState<'a>>,
+    ranks: Vec<RankState>,
+    /// Actors waiting for room, by GPU.
+    waiting_room: Vec<Vec<ActorId>>,
+    /// Last store of each GPU to an NVLink peer.
+    last_nvlink_store: Vec<Option<Time>>,
+    call_ends: Vec<Vec<Time>>,
+    /// Foreground actors that have not ended.
+    running: u32,
+    foreground: bool,
+    now: Time,
+    events: u64,
+}
+
+/// Pieces of a message that are polled apart.
+fn pieces(bytes: u32) -> u32 {
+    bytes.div_ceil(WARP_BYTES).max(1)
+}
+
+/// Granularity at which buffers are laid apart.
+const PAGE: u64 = 4096;
+
+impl<'a, N: Network> Machine<'a, N> {
+    fn new(
+        fabric: &'a Fabric,
+        schedule: &'a Schedule,
+        network: N,
+        options: RunOptions,
+    ) -> Machine<'a, N> {
+        let mut slot_base = Vec::with_capacity(schedule.messages.len());
+        let mut slots_per_call = 0;
+        for message in &schedule.messages {
+            slot_base.push(slots_per_call);
+            slots_per_call += pieces(message.bytes);
+        }
+        let mut next_address = vec![0_u64; fabric.endpoint_count()];
+        let mut place = |home: u32, bytes: u64| {
+            let at = next_address[home as usize];
+            next_address[home as usize] += bytes.div_ceil(PAGE) * PAGE;
+            at
+        };
+        let buffer_address = schedule
+            .buffers
+            .iter()
+            .map(|b| place(b.home, if b.cold { 0 } else { b.bytes }))
+            .collect();
+        let message_address = schedule
+            .messages
+            .iter()
+            .map(|m| place(m.home, u64::from(m.bytes)))
+            .collect();
+        let (mut actors, mut blocks, mut ranks) = (Vec::new(), Vec::new(), Vec::new());
+        let mut running = 0;
+        for (number, rank) in schedule.ranks.iter().enumerate() {
+            let first_of_rank = actors.len() as u32;
+            for block in &rank.blocks {
+                let fused = N::FUSES_WARPS || block.executor == BlockExecutor::CopyEngine;
+                let count = if fused {
+                    1
+                } else {
+                    block.threads.div_ceil(32).max(1)
+                };
+                let first_actor = actors.len() as u32;
+                for warp in 0..count {
+                    actors.push(Actor {
+                        block: blocks.len() as u32,
+                        warp,
+                        position: 0,
+                        call: 0,
+                        outstanding: 0,
+                        loads_done: Time::ZERO,
+                        store_free: Time::ZERO,
+                        state: State::Running,
+                        copy: CopyState::default(),
+                    });
+                }
+                running += if block.background { 0 } else { count };
+                blocks.push(BlockState {
+                    rank: number as u32,
+                    gpu: rank.gpu,
+                    first_actor,
+                    actor_count: count,
+                    ops: &block.ops,
+                    executor: block.executor,
+                    background: block.background,
+                    store_free: Time::ZERO,
+                    load_free: Time::ZERO,
+                    at_barrier: 0,
+                    used: BlockUse::default(),
+                });
+            }
+            ranks.push(RankState {
+                first_actor: first_of_rank,
+                actor_count: actors.len() as u32 - first_of_rank,
+                at_start: 0,
+            });
+        }
+        Machine {
+            fabric,
+            schedule,
+            network,
+            options,
+            queue: EventQueue::new(),
+            notices: Vec::new(),
+            slots: Slots::new(slots_per_call as usize * options.calls as usize),
+            slot_base,
+            slots_per_call,
+            buffer_address,
+            message_address,
+            waiting_room: vec![Vec::new(); fabric.gpu_count],
+            last_nvlink_store: vec![None; fabric.gpu_count],
+            call_ends: vec![vec![Time::ZERO; ranks.len()]; options.calls as usize],
+            running,
+            foreground: running > 0,
+            actors,
+            blocks,
+            ranks,
+            now: Time::ZERO,
+            events: 0,
+        }
+    }
+
+    fn handle(&mut self, now: Time, event: Wrapped<N::Event>) {
+        self.now = now;
+        match event {
+            Wrapped::Wake(actor) => self.advance(actor),
+            Wrapped::Repoll(actor) => self.repoll(actor),
+            Wrapped::Network(event) => {
+                let mut context = Context {
+                    queue: &mut self.queue,
+                    notices: &mut self.notices,
+                    slots: &self.slots,
+                };
+                self.network.handle(now, event, &mut context);
+            }
+        }
+        while !self.notices.is_empty() {
+            let mut notices = std::mem::take(&mut self.notices);
+            for notice in notices.drain(..) {
+                self.notice(notice);
+            }
+            // What the handling added comes after; the allocation is kept.
+            std::mem::swap(&mut notices, &mut self.notices);
+            self.notices.append(&mut notices);
+        }
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        match notice {
+            Notice::Visible(range, at) => {
+                for slot in range.iter() {
+                    let waiter = self.slots.mark(slot, at);
+                    if waiter != NONE {
+                        self.poll_on(waiter);
+                    }
+                }
+            }
+            Notice::Loaded {
+                actor,
+                at,
+                seen,
+                bytes,
+            } => self.loaded(actor, at, seen, bytes),
+            Notice::Departed(actor, bytes) => self.copy_departed(actor, bytes),
+            Notice::Arrived(actor, bytes, at) => self.copy_arrived(actor, bytes, at),
+            Notice::Room(gpu) => {
+                if self.waiting_room[gpu as usize].is_empty() {
+                    return;
+                }
+                let actor = self.waiting_room[gpu as usize].remove(0);
+                self.actors[actor as usize].state = State::Running;
+                self.queue.push(self.now, Wrapped::Wake(actor));
+            }
+        }
+    }
+
+    /// A load of `actor` is back.
+    fn loaded(&mut self, actor: ActorId, at: Time, seen: bool, bytes: u32) {
+        let block = self.actors[actor as usize].block as usize;
+        let model = &self.fabric.gpus[self.blocks[block].gpu as usize];
+        if at >= self.options.counted_from {
+            self.blocks[block].used.loaded += u64::from(bytes);
+        }
+        let back = at + model.load_return;
+        match self.actors[actor as usize].state {
+            State::PollLoad { acquire, .. } => {
+                if seen {
+                    let extra = if acquire {
+                        model.poll_acquire_extra
+                    } else {
+                        Time::ZERO
+                    };
+                    self.resume(actor, back + extra);
+                } else {
+                    self.queue
+                        .push(back + model.poll_loop, Wrapped::Repoll(actor));
+                }
+            }
+            State::Copy => self.copy_arrived(actor, bytes, at),
+            state => {
+                let record = &mut self.actors[actor as usize];
+                record.outstanding -= 1;
+                record.loads_done = record.loads_done.max(back);
+                if let State::Loads(most) = state
+                    && record.outstanding <= most
+                {
+                    let at = if most == 0 { record.loads_done } else { back };
+                    self.resume(actor, at);
+                }
+            }
+        }
+    }
+
+    /// Lets an actor go on with its next operation at `at`.
+    fn resume(&mut self, actor: ActorId, at: Time) {
+        self.actors[actor as usize].state = State::Running;
+        self.queue.push(at.max(self.now), Wrapped::Wake(actor));
+    }
+
+    /// Looks again at an actor that polls its own memory.
+    fn poll_on(&mut self, actor: ActorId) {
+        let State::Poll {
+            slots,
+            started,
+            acquire,
+        } = self.actors[actor as usize].state
+        else {
+            return;
+        };
+        if let Some(missing) = slots
+            .iter()
+            .find(|&slot| self.slots.visible(slot) == Time::MAX)
+        {
+            self.slots.wait(missing, actor);
+            return;
+        }
+        let block = self.actors[actor as usize].block as usize;
+        let model = &self.fabric.gpus[self.blocks[block].gpu as usize];
+        let visible = self.slots.all_visible(slots);
+        let seen = if visible <= started {
+            started + model.local_load
+        } else {
+            (visible + model.poll_detect).max(started + model.local_load)
+        };
+        let extra = if acquire {
+            model.poll_acquire_extra
+        } else {
+            Time::ZERO
+        };
+        self.resume(actor, seen + extra);
+    }
+
+    /// Who waits for what, when nothing can go on.
+    fn culprits(&self) -> Vec<String> {
+        let waiting = self.actors.iter().filter(|actor| {
+            actor.state != State::Done && !self.blocks[actor.block as usize].background
+        });
+        waiting
+            .take(8)
+            .map(|actor| {
+                let block = &self.blocks[actor.block as usize];
+                let op = block.ops.get(actor.position.saturating_sub(1) as usize);
+                format!(
+                    "rank {} block {} warp {} in call {} at operation {} ({op:?}), state {:?}",
+                    block.rank, actor.block, actor.warp, actor.call, actor.position, actor.state
+                )
+            })
+            .collect()
+    }
+
+    fn outcome(self) -> Outcome {
+        let mut blocks: Vec<Vec<BlockUse>> = vec![Vec::new(); self.ranks.len()];
+        for block in &self.blocks {
+            blocks[block.rank as usize].push(block.used);
+        }
+        Outcome {
+            call_ends: self.call_ends,
+            calls: self.options.calls,
+            links: self.network.link_use(),
+            blocks,
+            counted_from: self.options.counted_from,
+            ended: self.now,
+            events: self.events,
+            hops: self.network.hops(),
+        }
+    }
+}

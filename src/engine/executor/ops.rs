@@ -1,0 +1,519 @@
+//! What each operation costs and starts.
+
+use super::super::network::{ActorId, Context, Load, Network, Notice, Store, Wrapped};
+use super::super::slots::SlotRange;
+use super::{Machine, State};
+use crate::fabric::{EndpointId, LinkClass};
+use crate::schedule::{Executor as BlockExecutor, MessageId, Op, WARP_BYTES};
+use crate::topology::TrafficKind;
+use crate::units::Time;
+
+/// A flag store occupies the store unit for this share of a full warp's store.
+const FLAG_SHARE: u64 = 4;
+/// Bytes of the sector that a poll of a flag reads.
+const SECTOR: u32 = 32;
+
+/// What comes of one operation.
+pub(super) enum Next {
+    /// The next one may start now.
+    Now,
+    /// The next one starts at this time.
+    At(Time),
+    /// The actor waits; something else will wake it.
+    Waits,
+    /// It has to be tried again.
+    Retry,
+}
+
+impl<N: Network> Machine<'_, N> {
+    /// Runs an actor's operations until one of them takes time or waits.
+    pub(super) fn advance(&mut self, actor: ActorId) {
+        loop {
+            let record = &self.actors[actor as usize];
+            let block = record.block as usize;
+            let Some(&op) = self.blocks[block].ops.get(record.position as usize) else {
+                if !self.end_call(actor) {
+                    return;
+                }
+                continue;
+            };
+            match self.operate(actor, block, op) {
+                Next::Now => self.actors[actor as usize].position += 1,
+                Next::At(time) => {
+                    self.actors[actor as usize].position += 1;
+                    if time > self.now {
+                        self.queue.push(time, Wrapped::Wake(actor));
+                        return;
+                    }
+                }
+                Next::Waits => {
+                    self.actors[actor as usize].position += 1;
+                    return;
+                }
+                Next::Retry => return,
+            }
+        }
+    }
+
+    /// Notes the end of a call; true when the actor begins another.
+    fn end_call(&mut self, actor: ActorId) -> bool {
+        let now = self.now;
+        let record = &mut self.actors[actor as usize];
+        let block = &mut self.blocks[record.block as usize];
+        block.used.ended = now;
+        if block.background {
+            record.position = 0;
+            // A background block without operations would spin for ever.
+            assert!(!block.ops.is_empty(), "background blocks have operations");
+            return true;
+        }
+        let end = &mut self.call_ends[record.call as usize][block.rank as usize];
+        *end = (*end).max(now);
+        if record.call + 1 < self.options.calls {
+            record.call += 1;
+            record.position = 0;
+            return true;
+        }
+        record.state = State::Done;
+        self.running -= 1;
+        false
+    }
+
+    /// The actor's bytes of an operation: offset from the operation's start, and how many.
+    fn share(&self, actor: ActorId, bytes: u32) -> (u32, u32) {
+        let record = &self.actors[actor as usize];
+        if self.blocks[record.block as usize].actor_count == 1 {
+            return (0, bytes);
+        }
+        let start = record.warp * WARP_BYTES;
+        (start, bytes.saturating_sub(start).min(WARP_BYTES))
+    }
+
+    fn operate(&mut self, actor: ActorId, block: usize, op: Op) -> Next {
+        let first_warp = self.actors[actor as usize].warp == 0;
+        match op {
+            Op::KernelStart(time) => self.kernel_start(actor, block, time),
+            Op::Delay(time) => Next::At(self.now + time),
+            Op::Load {
+                buffer,
+                offset,
+                bytes,
+                kind,
+                ..
+            } => {
+                let (skip, bytes) = self.share(actor, bytes);
+                if bytes == 0 {
+                    return Next::Now;
+                }
+                let home = self.schedule.buffers[buffer as usize];
+                let address = self.buffer_address[buffer as usize] + u64::from(offset + skip);
+                self.load(actor, block, home.home, address, bytes, kind, home.cold)
+            }
+            Op::WaitLoads => self.wait_loads(actor, 0),
+            Op::Write { buffer, bytes, .. } => {
+                let (_, bytes) = self.share(actor, bytes);
+                if bytes == 0 {
+                    return Next::Now;
+                }
+                let home = self.schedule.buffers[buffer as usize].home;
+                self.store(actor, block, home, bytes, SlotRange::EMPTY)
+            }
+            Op::Send {
+                message,
+                offset,
+                bytes,
+                ..
+            } => {
+                let (skip, bytes) = self.share(actor, bytes);
+                if bytes == 0 {
+                    return Next::Now;
+                }
+                let slot = self.slot(actor, message, (offset + skip) / WARP_BYTES);
+                let home = self.schedule.messages[message as usize].home;
+                self.store(actor, block, home, bytes, SlotRange::one(slot))
+            }
+            Op::Poll {
+                message,
+                offset,
+                bytes,
+                ..
+            } => {
+                let (skip, bytes) = self.share(actor, bytes);
+                if bytes == 0 {
+                    return Next::Now;
+                }
+                let slot = self.slot(actor, message, (offset + skip) / WARP_BYTES);
+                self.poll(actor, block, message, SlotRange::one(slot), bytes, false)
+            }
+            Op::Flag(_)
+            | Op::PollFlag(_)
+            | Op::SignalPeers(_)
+            | Op::PollPeers { .. }
+            | Op::Fence
+                if !first_warp =>
+            {
+                Next::Now
+            }
+            Op::Flag(message) => {
+                let slot = SlotRange::one(self.slot(actor, message, 0));
+                let record = self.schedule.messages[message as usize];
+                self.store(actor, block, record.home, record.bytes, slot)
+            }
+            Op::PollFlag(message) => {
+                let slot = SlotRange::one(self.slot(actor, message, 0));
+                self.poll(actor, block, message, slot, SECTOR, false)
+            }
+            Op::SignalPeers(base) => self.signal_peers(actor, block, base),
+            Op::PollPeers { base, acquire } => {
+                let n = self.schedule.rank_count() as u32;
+                let rank = self.blocks[block].rank;
+                let first = self.slot(actor, base + rank, 0);
+                // A flag is one slot, so the column of an n x n matrix steps by n.
+                let stride = n;
+                let slots = SlotRange {
+                    first,
+                    count: n,
+                    stride,
+                };
+                self.poll(actor, block, base + rank, slots, SECTOR, acquire)
+            }
+            Op::Fence => self.fence(block),
+            Op::BlockBarrier => self.block_barrier(actor, block),
+            Op::Copy {
+                from,
+                to,
+                bytes,
+                push,
+            } => self.copy_start(actor, block, from, to, bytes, push),
+        }
+    }
+
+    fn slot(&self, actor: ActorId, message: MessageId, piece: u32) -> u32 {
+        let call = self.actors[actor as usize].call;
+        call * self.slots_per_call + self.slot_base[message as usize] + piece
+    }
+
+    /// All blocks of a rank meet, then pass `time`.
+    fn kernel_start(&mut self, actor: ActorId, block: usize, time: Time) -> Next {
+        let rank = self.blocks[block].rank as usize;
+        self.ranks[rank].at_start += 1;
+        self.actors[actor as usize].state = State::Kernel;
+        if self.ranks[rank].at_start == self.ranks[rank].actor_count {
+            self.ranks[rank].at_start = 0;
+            let first = self.ranks[rank].first_actor;
+            for other in first..first + self.ranks[rank].actor_count {
+                self.resume(other, self.now + time);
+            }
+        }
+        Next::Waits
+    }
+
+    fn block_barrier(&mut self, actor: ActorId, block: usize) -> Next {
+        let state = &mut self.blocks[block];
+        let cost = self.fabric.gpus[state.gpu as usize].block_barrier;
+        state.at_barrier += 1;
+        self.actors[actor as usize].state = State::Barrier;
+        if state.at_barrier == state.actor_count {
+            state.at_barrier = 0;
+            let (first, count) = (state.first_actor, state.actor_count);
+            for other in first..first + count {
+                self.resume(other, self.now + cost);
+            }
+        }
+        Next::Waits
+    }
+
+    fn wait_loads(&mut self, actor: ActorId, most: u32) -> Next {
+        let record = &mut self.actors[actor as usize];
+        if record.outstanding > most {
+            record.state = State::Loads(most);
+            return Next::Waits;
+        }
+        Next::At(record.loads_done.max(self.now))
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call site; the parts of one load"
+    )]
+    fn load(
+        &mut self,
+        actor: ActorId,
+        block: usize,
+        home: EndpointId,
+        address: u64,
+        bytes: u32,
+        kind: TrafficKind,
+        cold: bool,
+    ) -> Next {
+        let gpu = self.blocks[block].gpu;
+        let model = &self.fabric.gpus[gpu as usize];
+        let local = home == gpu;
+        let by_host = !local && !self.fabric.is_gpu(home);
+        if by_host && self.actors[actor as usize].outstanding >= model.loads_overlap_host {
+            // Tried again when one of them is back.
+            self.actors[actor as usize].state = State::Loads(model.loads_overlap_host - 1);
+            return Next::Retry;
+        }
+        let warps = u64::from(bytes.div_ceil(WARP_BYTES));
+        let start = self.now.max(self.blocks[block].load_free);
+        self.blocks[block].load_free = start + model.sm_load_interval * warps;
+        let record = &mut self.actors[actor as usize];
+        if local {
+            let back = start + model.sm_load_interval * warps + model.local_load;
+            record.loads_done = record.loads_done.max(back);
+            return Next::Now;
+        }
+        record.outstanding += 1;
+        let (at, packet) = (start + model.load_request, model.sm_tlp);
+        let poll = SlotRange::EMPTY;
+        let load = Load {
+            gpu,
+            target: home,
+            address,
+            bytes,
+            packet,
+            actor,
+            kind,
+            poll,
+            cold,
+        };
+        let mut context = Context {
+            queue: &mut self.queue,
+            notices: &mut self.notices,
+            slots: &self.slots,
+        };
+        self.network.load(at, load, &mut context);
+        Next::Now
+    }
+
+    /// A store of one warp (or block): waits for the SM's store unit and for room in the egress.
+    fn store(
+        &mut self,
+        actor: ActorId,
+        block: usize,
+        home: EndpointId,
+        bytes: u32,
+        slots: SlotRange,
+    ) -> Next {
+        let gpu = self.blocks[block].gpu;
+        if home != gpu && !self.network.has_room(gpu, home) {
+            self.actors[actor as usize].state = State::Room;
+            self.waiting_room[gpu as usize].push(actor);
+            return Next::Retry;
+        }
+        let model = &self.fabric.gpus[gpu as usize];
+        let full = model.sm_store_interval;
+        let unit = Time::from_ps(
+            (full.as_ps() * u64::from(bytes) / u64::from(WARP_BYTES))
+                .max(full.as_ps() / FLAG_SHARE),
+        );
+        let record = &mut self.actors[actor as usize];
+        let state = &mut self.blocks[block];
+        let start = self.now.max(state.store_free).max(record.store_free);
+        let issued = start + unit;
+        state.store_free = issued;
+        record.store_free = start
+            + if state.actor_count == 1 {
+                unit
+            } else {
+                model.warp_store_interval
+            };
+        if start >= self.options.counted_from {
+            state.used.stored += u64::from(bytes);
+        }
+        if home == gpu {
+            if slots.count > 0 {
+                self.notices
+                    .push(Notice::Visible(slots, issued + model.local_store_visible));
+            }
+        } else {
+            self.note_nvlink(gpu, home);
+            let (at, packet) = (start + model.store_pipeline, model.sm_tlp);
+            let copier = super::NONE;
+            let store = Store {
+                gpu,
+                target: home,
+                bytes,
+                packet,
+                slots,
+                copier,
+            };
+            let mut context = Context {
+                queue: &mut self.queue,
+                notices: &mut self.notices,
+                slots: &self.slots,
+            };
+            self.network.store(at, store, &mut context);
+        }
+        Next::At(issued)
+    }
+
+    fn note_nvlink(&mut self, gpu: u32, home: EndpointId) {
+        let first = self
+            .fabric
+            .path(gpu, home)
+            .and_then(|path| path.first().copied());
+        if first.is_some_and(|link| self.fabric.links[link as usize].class == LinkClass::Nvlink) {
+            self.last_nvlink_store[gpu as usize] = Some(self.now);
+        }
+    }
+
+    fn signal_peers(&mut self, actor: ActorId, block: usize, base: MessageId) -> Next {
+        let n = self.schedule.rank_count() as u32;
+        let rank = self.blocks[block].rank;
+        let own = self.slot(actor, base + rank * n + rank, 0);
+        self.notices
+            .push(Notice::Visible(SlotRange::one(own), self.now));
+        let mut last = self.now;
+        for peer in (0..n).filter(|&peer| peer != rank) {
+            let message = base + rank * n + peer;
+            let slot = SlotRange::one(self.slot(actor, message, 0));
+            let record = self.schedule.messages[message as usize];
+            // One warp instruction with a lane a peer: the egress is not refused to flags.
+            self.actors[actor as usize].store_free = Time::ZERO;
+            let gpu = self.blocks[block].gpu;
+            if record.home != gpu {
+                self.network.has_room(gpu, record.home);
+            }
+            last = last.max(self.flag_store(actor, block, record.home, slot));
+        }
+        Next::At(last)
+    }
+
+    /// A flag store that does not wait for room.
+    fn flag_store(
+        &mut self,
+        actor: ActorId,
+        block: usize,
+        home: EndpointId,
+        slot: SlotRange,
+    ) -> Time {
+        let gpu = self.blocks[block].gpu;
+        let model = &self.fabric.gpus[gpu as usize];
+        let start = self.now.max(self.blocks[block].store_free);
+        let issued = start + model.sm_store_interval / (2 * FLAG_SHARE);
+        self.blocks[block].store_free = issued;
+        if home == gpu {
+            self.notices
+                .push(Notice::Visible(slot, issued + model.local_store_visible));
+        } else {
+            self.note_nvlink(gpu, home);
+            let (at, packet) = (start + model.store_pipeline, model.sm_tlp);
+            let copier = super::NONE;
+            let store = Store {
+                gpu,
+                target: home,
+                bytes: 4,
+                packet,
+                slots: slot,
+                copier,
+            };
+            let mut context = Context {
+                queue: &mut self.queue,
+                notices: &mut self.notices,
+                slots: &self.slots,
+            };
+            self.network.store(at, store, &mut context);
+        }
+        let _ = actor;
+        issued
+    }
+
+    fn poll(
+        &mut self,
+        actor: ActorId,
+        block: usize,
+        message: MessageId,
+        slots: SlotRange,
+        bytes: u32,
+        acquire: bool,
+    ) -> Next {
+        let gpu = self.blocks[block].gpu;
+        let home = self.schedule.messages[message as usize].home;
+        if home == gpu {
+            self.actors[actor as usize].state = State::Poll {
+                slots,
+                started: self.now,
+                acquire,
+            };
+            self.poll_on(actor);
+        } else {
+            self.actors[actor as usize].state = State::PollLoad { slots, acquire };
+            self.poll_load(actor, block, message, slots, bytes);
+        }
+        Next::Waits
+    }
+
+    fn poll_load(
+        &mut self,
+        actor: ActorId,
+        block: usize,
+        message: MessageId,
+        slots: SlotRange,
+        bytes: u32,
+    ) {
+        let gpu = self.blocks[block].gpu;
+        let model = &self.fabric.gpus[gpu as usize];
+        let load = Load {
+            gpu,
+            target: self.schedule.messages[message as usize].home,
+            address: self.message_address[message as usize],
+            bytes,
+            packet: model.sm_tlp,
+            actor,
+            kind: TrafficKind::SmRead,
+            poll: slots,
+            cold: false,
+        };
+        let at = self.now + model.load_request;
+        let mut context = Context {
+            queue: &mut self.queue,
+            notices: &mut self.notices,
+            slots: &self.slots,
+        };
+        self.network.load(at, load, &mut context);
+    }
+
+    /// Sends a poll by load again.
+    pub(super) fn repoll(&mut self, actor: ActorId) {
+        let record = &mut self.actors[actor as usize];
+        if record.state == State::Copy {
+            record.copy.armed = false;
+            return self.copy_issue(actor);
+        }
+        let record = &self.actors[actor as usize];
+        let block = record.block as usize;
+        let State::PollLoad { slots, .. } = record.state else {
+            return;
+        };
+        let op = self.blocks[block].ops[record.position as usize - 1];
+        let (message, bytes) = match op {
+            Op::Poll { message, bytes, .. } => (message, self.share(actor, bytes).1),
+            Op::PollFlag(message) => (message, SECTOR),
+            Op::PollPeers { base, .. } => (base + self.blocks[block].rank, SECTOR),
+            _ => return,
+        };
+        self.poll_load(actor, block, message, slots, bytes);
+    }
+
+    /// A system fence: a constant, or what queued stores need to leave.
+    fn fence(&mut self, block: usize) -> Next {
+        if self.blocks[block].executor == BlockExecutor::CopyEngine {
+            return Next::Now;
+        }
+        let gpu = self.blocks[block].gpu;
+        let model = &self.fabric.gpus[gpu as usize];
+        let drained = self.network.drain(gpu, self.now);
+        let mut cost = model.fence;
+        if drained > Time::ZERO {
+            cost = cost.max(drained + model.fence_drain);
+        }
+        if self.last_nvlink_store[gpu as usize]
+            .is_some_and(|last| self.now < last + model.fence_nvlink)
+        {
+            cost = cost.max(model.fence_nvlink);
+        }
+        Next::At(self.now + cost)
+    }
+}

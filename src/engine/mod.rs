@@ -1,0 +1,71 @@
+//! The event loop: takes what actors are ready to do, injects it into a network, pops the next
+//! event, handles it. Generic over the network model, so that nothing is looked up at run time.
+
+pub mod event_queue;
+mod executor;
+pub mod network;
+pub mod outcome;
+pub mod slots;
+
+pub use executor::{RunOptions, run};
+pub use outcome::{BlockUse, Outcome};
+
+use crate::error::Result;
+use crate::fabric::Fabric;
+use crate::schedule::Schedule;
+use network::alpha_beta::AlphaBeta;
+use network::max_min::MaxMin;
+use network::packet::Packet;
+
+/// A network model.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fidelity {
+    /// Latency plus bytes over rate, nothing shared but a pair's own pipe.
+    AlphaBeta,
+    /// Flows that share links max-min fairly.
+    MaxMin,
+    /// Packets in class queues with credits.
+    Packet,
+}
+
+impl Fidelity {
+    /// All, with the names the command line takes.
+    pub const ALL: [(Fidelity, &'static str); 3] = [
+        (Fidelity::AlphaBeta, "alpha_beta"),
+        (Fidelity::MaxMin, "max_min"),
+        (Fidelity::Packet, "packet"),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|entry| entry.0 == self)
+            .map_or("", |entry| entry.1)
+    }
+
+    /// The model of this name.
+    pub fn from_name(name: &str) -> Option<Fidelity> {
+        Self::ALL
+            .iter()
+            .find(|entry| entry.1 == name)
+            .map(|entry| entry.0)
+    }
+}
+
+/// Runs a schedule on a machine.
+///
+/// # Errors
+/// When operations wait for each other or the event limit is reached.
+pub fn simulate(
+    fabric: &Fabric,
+    schedule: &Schedule,
+    fidelity: Fidelity,
+    options: RunOptions,
+) -> Result<Outcome> {
+    match fidelity {
+        Fidelity::AlphaBeta => run(fabric, schedule, AlphaBeta::new(fabric), options),
+        Fidelity::MaxMin => run(fabric, schedule, MaxMin::new(fabric), options),
+        Fidelity::Packet => run(fabric, schedule, Packet::new(fabric, schedule), options),
+    }
+}

@@ -1,0 +1,145 @@
+//! Sending over a link: wire bytes, acknowledgements owed, credits, and what is sent next.
+
+use super::super::Wrapped;
+use super::{COMPLETION, COPY, Event, NON_POSTED, POSTED, Packet, Queue, SPLIT, Tlp};
+use crate::fabric::LinkId;
+use crate::units::Time;
+
+/// Bytes that a header takes of a receiver's buffer.
+const HEADER: u32 = 16;
+/// A receiver acknowledges at least every few packets: no more than this is ever owed at once.
+const DEBT_MAX: u32 = 16;
+/// Pieces that an Intel root complex cuts peer traffic into.
+const SPLIT_BYTES: u32 = 64;
+
+/// Buffer that a packet takes.
+pub(super) fn buffer_bytes(tlp: &Tlp) -> u32 {
+    match tlp.class {
+        NON_POSTED => 24,
+        _ => u32::from(tlp.payload) + HEADER,
+    }
+}
+
+impl Packet<'_> {
+    /// Bytes on the wire of a packet over a link.
+    fn wire_bytes(&self, link: LinkId, tlp: &Tlp) -> u32 {
+        let link = &self.fabric.links[link as usize];
+        let payload = u32::from(tlp.payload);
+        let overhead = match tlp.class {
+            POSTED => link.write_overhead,
+            NON_POSTED => return link.request,
+            _ => link.completion_overhead,
+        };
+        let pieces = if tlp.flags & SPLIT == 0 {
+            1
+        } else {
+            payload.div_ceil(SPLIT_BYTES).max(1)
+        };
+        payload + overhead * pieces
+    }
+
+    /// Which declared kind of traffic a packet carries payload of; none for requests.
+    fn payload_kind(tlp: &Tlp) -> Option<usize> {
+        match (tlp.class, tlp.flags & COPY != 0) {
+            (POSTED, _) => Some(0),
+            (COMPLETION, false) => Some(1),
+            (COMPLETION, true) => Some(2),
+            _ => None,
+        }
+    }
+
+    /// Whether the far end has room for the packet.
+    pub(super) fn has_credit(&self, link: LinkId, tlp: &Tlp) -> bool {
+        let class = usize::from(tlp.class);
+        let room = self.fabric.links[link as usize].buffer[class];
+        let used = self.links[link as usize].used[class];
+        // An empty buffer takes any packet, however large.
+        used == 0 || used + buffer_bytes(tlp) <= room
+    }
+
+    /// Puts a packet on the wire. The link must be free and have credit.
+    pub(super) fn transmit(&mut self, now: Time, link: LinkId, tlp: Tlp, context: &mut Queue<'_>) {
+        let bytes = self.wire_bytes(link, &tlp);
+        let next = self.next_link(&tlp);
+        let fabric = self.fabric;
+        let record = &fabric.links[link as usize];
+        let other = &mut self.links[link as usize ^ 1];
+        other.debt = (other.debt + record.dllp).min(DEBT_MAX);
+        let state = &mut self.links[link as usize];
+        let wire = u64::from(bytes + state.debt);
+        state.debt = 0;
+        let mut time = record.serialization(wire);
+        if let Some(kind) = Self::payload_kind(&tlp)
+            && state.slowed[kind] > 0
+        {
+            let held = Time::from_ps(u64::from(tlp.payload) * state.slowed[kind] / 1000);
+            if held > time {
+                state.stats.regime += held - time;
+                time = held;
+            }
+        }
+        debug_assert!(state.busy_until <= now, "a link sends one packet at a time");
+        state.busy_until = now + time;
+        state.used[usize::from(tlp.class)] += buffer_bytes(&tlp);
+        state.stats.busy += time;
+        state.stats.wire_bytes += wire;
+        state.stats.packets += 1;
+        if tlp.class != NON_POSTED {
+            state.stats.payload_bytes += u64::from(tlp.payload);
+        }
+        self.hops += 1;
+        // Cut-through: the next link may start when the head is there, unless it would run dry.
+        let ahead = match next {
+            None => time,
+            Some(next) => time.saturating_sub(fabric.links[next as usize].serialization(wire)),
+        };
+        let at = now + record.latency + ahead;
+        context
+            .queue
+            .push(at, Wrapped::Network(Event::Arrive(link, tlp)));
+    }
+
+    /// Sends what a link can send now, and arms it for the next.
+    pub(super) fn serve(&mut self, now: Time, link: LinkId, context: &mut Queue<'_>) {
+        if self.links[link as usize].busy_until > now {
+            self.arm(link, context);
+            return;
+        }
+        let sent = if self.egress[link as usize].is_some() {
+            self.serve_egress(now, link, context)
+        } else {
+            self.serve_switch(now, link, context)
+        };
+        if sent {
+            self.arm(link, context);
+        }
+    }
+
+    /// Sees to it that the link looks again when it is free, if anything waits for it.
+    pub(super) fn arm(&mut self, link: LinkId, context: &mut Queue<'_>) {
+        let waits = match &self.egress[link as usize] {
+            Some(egress) => !egress.is_empty(),
+            None => self.links[link as usize]
+                .waiting
+                .iter()
+                .any(|&mask| mask != 0),
+        };
+        let state = &mut self.links[link as usize];
+        if waits && !state.armed {
+            state.armed = true;
+            context
+                .queue
+                .push(state.busy_until, Wrapped::Network(Event::PortFree(link)));
+        }
+    }
+
+    /// The far end has forwarded or taken a packet: its buffer is free again.
+    pub(super) fn release(&mut self, now: Time, link: LinkId, tlp: &Tlp, context: &mut Queue<'_>) {
+        let state = &mut self.links[link as usize];
+        state.used[usize::from(tlp.class)] -= buffer_bytes(tlp);
+        if state.starved {
+            state.starved = false;
+            self.serve(now, link, context);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Host memory: a limited number of places for each root port's group, slowed by what other ports
+//! do, and the GPU's rule of one outstanding read a line.
+
+use super::super::{Load, NONE, Notice, Wrapped};
+use super::endpoint::Transaction;
+use super::{Event, LAST, LINE, NON_POSTED, Packet, Queue, Tlp};
+use crate::engine::slots::SlotRange;
+use crate::fabric::{EndpointId, Fabric, LinkId};
+use crate::schedule::Schedule;
+use crate::units::Time;
+
+/// Bytes of a line of host memory.
+const LINE_BYTES: u64 = 128;
+/// Time over which the load of a port is averaged.
+const WINDOW: Time = Time::from_ps(1_000_000);
+/// Payload of one port at full rate over the window: Gen5 x16, 52.6 GB/s.
+const FULL: u64 = 52_600;
+
+/// One port of a host memory: the places of its root ports.
+pub(super) struct MemoryPort {
+    memory: usize,
+    /// When each place is free again, for reads and for writes.
+    reads: Places,
+    writes: Places,
+    read_load: Load1us,
+    write_load: Load1us,
+}
+
+/// Servers in parallel, as the times at which each is free again.
+struct Places {
+    free: Vec<Time>,
+    next: usize,
+}
+
+impl Places {
+    /// Occupies the next place for `service`, from `now` or when it is free; returns the end.
+    fn occupy(&mut self, count: usize, now: Time, service: Time) -> Time {
+        if self.free.len() != count {
+            self.free = vec![Time::ZERO; count];
+            self.next = 0;
+        }
+        let end = self.free[self.next].max(now) + service;
+        self.free[self.next] = end;
+        self.next = (self.next + 1) % count;
+        end
+    }
+}
+
+/// Bytes of about the last microsecond, by a leaking counter.
+#[derive(Default)]
+struct Load1us {
+    bytes: u64,
+    at: Time,
+}
+
+impl Load1us {
+    fn leak(&mut self, now: Time) {
+        let gone = now.saturating_sub(self.at).min(WINDOW);
+        self.bytes -= self.bytes * gone.as_ps() / WINDOW.as_ps();
+        self.at = now;
+    }
+
+    fn add(&mut self, now: Time, bytes: u64) {
+        self.leak(now);
+        self.bytes += bytes;
+    }
+
+    /// Share of a full port, in thousandths, at most one.
+    fn share(&mut self, now: Time) -> u64 {
+        self.leak(now);
+        (self.bytes * 1000 / FULL).min(1000)
+    }
+}
+
+impl MemoryPort {
+    pub(super) fn new(memory: usize) -> MemoryPort {
+        let places = || Places {
+            free: Vec::new(),
+            next: 0,
+        };
+        MemoryPort {
+            memory,
+            reads: places(),
+            writes: places(),
+            read_load: Load1us::default(),
+            write_load: Load1us::default(),
+        }
+    }
+}
+
+impl Packet<'_> {
+    /// A write or read request has reached host memory.
+    pub(super) fn serve_memory(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        tlp: Tlp,
+        context: &mut Queue<'_>,
+    ) {
+        let Some(port) = &self.memory_ports[link as usize] else {
+            return;
+        };
+        let memory = port.memory;
+        let model = &self.fabric.memories[memory];
+        let (mut reads, mut writes) = (0, 0);
+        for (other, port) in self.memory_ports.iter_mut().enumerate() {
+            if let Some(port) = port
+                && other != link as usize
+                && port.memory == memory
+            {
+                reads += port.read_load.share(now);
+                writes += port.write_load.share(now);
+            }
+        }
+        let (reads, writes) = (reads.min(1000), writes.min(1000));
+        let slowed = |time: Time, share: u64| Time::from_ps(time.as_ps() * share / 1000);
+        let lines = u64::from(tlp.payload).div_ceil(LINE_BYTES).max(1);
+        let Some(port) = self.memory_ports[link as usize].as_mut() else {
+            return;
+        };
+        let count = model.reads_outstanding as usize;
+        let end = if tlp.class == NON_POSTED {
+            port.read_load.add(now, u64::from(tlp.payload));
+            let service = model.read_service
+                + slowed(model.read_slowed_by_writes, writes)
+                + slowed(model.read_slowed_by_reads, reads);
+            (0..lines)
+                .map(|_| port.reads.occupy(count, now, service))
+                .last()
+                .unwrap_or(now)
+        } else {
+            port.write_load.add(now, u64::from(tlp.payload));
+            let service = model.write_service + slowed(model.write_slowed_by_writes, writes);
+            (0..lines)
+                .map(|_| port.writes.occupy(count, now, service))
+                .last()
+                .unwrap_or(now)
+        };
+        context
+            .queue
+            .push(end, Wrapped::Network(Event::Served(link, tlp)));
+    }
+
+    /// A place of a memory port has done its work.
+    pub(super) fn served(&mut self, now: Time, link: LinkId, tlp: Tlp, context: &mut Queue<'_>) {
+        self.release(now, link, &tlp, context);
+        let Some(port) = &self.memory_ports[link as usize] else {
+            return;
+        };
+        let model = &self.fabric.memories[port.memory];
+        if tlp.class == NON_POSTED {
+            let cold = self.transactions[tlp.transaction as usize].cold;
+            let access = model.read.saturating_sub(model.read_service)
+                + if cold { model.cold } else { Time::ZERO };
+            context
+                .queue
+                .push(now + access, Wrapped::Network(Event::Complete(tlp)));
+        } else if tlp.flags & LAST != 0 && tlp.transaction != NONE {
+            let rest = model.write_visible.saturating_sub(model.write_service);
+            self.written(now + rest, tlp, context);
+        }
+    }
+
+    /// A load of host memory, line by line: a line that another load of this GPU has asked for is
+    /// waited for, since a GPU keeps one read of a line outstanding.
+    pub(super) fn inject_lines(
+        &mut self,
+        now: Time,
+        load: Load,
+        parent: u32,
+        context: &mut Queue<'_>,
+    ) {
+        let mut offset = 0;
+        let mut requests = 0;
+        while offset < load.bytes {
+            let address = load.address + u64::from(offset);
+            let to_line_end = (LINE_BYTES - address % LINE_BYTES) as u32;
+            let bytes = to_line_end.min(load.bytes - offset);
+            let line = self
+                .lines
+                .index(load.gpu, load.target, address / LINE_BYTES);
+            let request = self.open(Transaction {
+                actor: load.actor,
+                gpu: load.gpu,
+                target: load.target,
+                left: bytes,
+                bytes,
+                slots: SlotRange::EMPTY,
+                polls: false,
+                seen: true,
+                cold: load.cold,
+                line,
+                parent,
+                next: NONE,
+            });
+            requests += 1;
+            offset += bytes;
+            match self.lines.join(line, request) {
+                None => self.request(now, request, bytes as u16, LINE, context),
+                Some(before) => self.transactions[before as usize].next = request,
+            }
+        }
+        self.transactions[parent as usize].left = requests;
+    }
+
+    /// The read of a line is back: the next load that waits for the line may ask.
+    pub(super) fn line_returned(&mut self, now: Time, request: u32, context: &mut Queue<'_>) {
+        let record = self.close(request);
+        if record.next == NONE {
+            self.lines.leave(record.line, request);
+        } else {
+            let bytes = self.transactions[record.next as usize].bytes;
+            self.request(now, record.next, bytes as u16, LINE, context);
+        }
+        let parent = &mut self.transactions[record.parent as usize];
+        parent.left -= 1;
+        if parent.left == 0 {
+            let whole = self.close(record.parent);
+            let (actor, bytes) = (whole.actor, whole.bytes);
+            context.notices.push(Notice::Loaded {
+                actor,
+                at: now,
+                seen: false,
+                bytes,
+            });
+        }
+    }
+}
+
+/// The last load of each GPU that waits for each line of host memory.
+pub(super) struct LineTable {
+    /// First entry of each (GPU, memory).
+    base: Vec<usize>,
+    memories: usize,
+    gpus: usize,
+    last: Vec<u32>,
+}
+
+impl LineTable {
+    pub(super) fn new(fabric: &Fabric, schedule: &Schedule) -> LineTable {
+        let memories = fabric.memories.len();
+        let mut bytes = vec![0_u64; memories];
+        for buffer in &schedule.buffers {
+            if let Some(memory) = (buffer.home as usize).checked_sub(fabric.gpu_count)
+                && !buffer.cold
+            {
+                bytes[memory] += buffer.bytes.div_ceil(4096) * 4096;
+            }
+        }
+        let (mut base, mut total) = (Vec::new(), 0);
+        for _ in 0..fabric.gpu_count {
+            for &bytes in &bytes {
+                base.push(total);
+                total += (bytes / LINE_BYTES) as usize;
+            }
+        }
+        LineTable {
+            base,
+            memories,
+            gpus: fabric.gpu_count,
+            last: vec![NONE; total],
+        }
+    }
+
+    fn index(&self, gpu: u32, memory: EndpointId, line: u64) -> u32 {
+        let memory = memory as usize - self.gpus;
+        (self.base[gpu as usize * self.memories + memory] + line as usize) as u32
+    }
+
+    /// Appends a request to a line's queue; returns the one before it, if any.
+    fn join(&mut self, line: u32, request: u32) -> Option<u32> {
+        let before = std::mem::replace(&mut self.last[line as usize], request);
+        (before != NONE).then_some(before)
+    }
+
+    /// The only request of a line is done.
+    fn leave(&mut self, line: u32, request: u32) {
+        debug_assert_eq!(
+            self.last[line as usize], request,
+            "the last of a line ends its queue"
+        );
+        self.last[line as usize] = NONE;
+    }
+}

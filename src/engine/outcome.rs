@@ -1,0 +1,91 @@
+//! What a run leaves behind, as plain data.
+
+use super::network::LinkUse;
+use crate::units::Time;
+
+/// What one block moved.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockUse {
+    /// Payload loaded, after the warm-up.
+    pub loaded: u64,
+    /// Payload stored, after the warm-up.
+    pub stored: u64,
+    /// When its last operation of the last call ended.
+    pub ended: Time,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// When each rank ended each call: `[call][rank]`.
+    pub call_ends: Vec<Vec<Time>>,
+    /// Calls simulated.
+    pub calls: u32,
+    /// Use of each directed link.
+    pub links: Vec<LinkUse>,
+    /// By rank and block.
+    pub blocks: Vec<Vec<BlockUse>>,
+    /// From when bytes were counted in `blocks`.
+    pub counted_from: Time,
+    /// End of the run.
+    pub ended: Time,
+    /// Events handled.
+    pub events: u64,
+    /// Packets sent over links, each link counted.
+    pub hops: u64,
+}
+
+impl Outcome {
+    /// When the last rank ended a call.
+    pub fn call_end(&self, call: usize) -> Time {
+        self.call_ends[call]
+            .iter()
+            .copied()
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// Time from the end of call `call - 1` (or the start) to the end of call `call`.
+    pub fn call_time(&self, call: usize) -> Time {
+        let before = if call == 0 {
+            Time::ZERO
+        } else {
+            self.call_end(call - 1)
+        };
+        self.call_end(call).saturating_sub(before)
+    }
+
+    /// Mean time of the calls after the first, or of the only one: the first also holds the filling
+    /// of the pipeline.
+    pub fn mean_call_time(&self) -> Time {
+        let last = self.call_ends.len() - 1;
+        if last == 0 {
+            return self.call_time(0);
+        }
+        self.call_end(last).saturating_sub(self.call_end(0)) / last as u64
+    }
+
+    /// Payload rate of a block's loads after the warm-up, GB/s.
+    pub fn load_rate(&self, rank: usize, block: usize) -> f64 {
+        rate(
+            self.blocks[rank][block].loaded,
+            self.ended.saturating_sub(self.counted_from),
+        )
+    }
+
+    /// Payload rate of a block's stores after the warm-up, GB/s.
+    pub fn store_rate(&self, rank: usize, block: usize) -> f64 {
+        rate(
+            self.blocks[rank][block].stored,
+            self.ended.saturating_sub(self.counted_from),
+        )
+    }
+}
+
+fn rate(bytes: u64, time: Time) -> f64 {
+    if time == Time::ZERO {
+        0.0
+    } else {
+        bytes as f64 / time.as_ns()
+    }
+}

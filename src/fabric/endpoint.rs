@@ -1,0 +1,165 @@
+//! What is known of the ends of a path: GPUs and host memories, as times and sizes.
+
+use super::calibration::{Calibration, DeviceClass};
+use crate::error::Result;
+use crate::units::{Bandwidth, Time};
+
+/// A GPU's own costs. Each field is a constant of `calibration/gpus.json`, where unit and source
+/// stand.
+#[derive(Clone, Debug)]
+pub struct GpuModel {
+    /// Store instruction to the egress queue.
+    pub store_pipeline: Time,
+    /// Load instruction to the egress queue.
+    pub load_request: Time,
+    /// Completion at the GPU to the warp going on.
+    pub load_return: Time,
+    /// Read request at the GPU to its first completion.
+    pub completer: Time,
+    /// Write at the GPU to its being seen by a local load.
+    pub write_visible: Time,
+    /// A visible change to a polling warp going on: mean phase plus load.
+    pub poll_detect: Time,
+    /// What an acquire poll with its invalidation adds.
+    pub poll_acquire_extra: Time,
+    /// From a remote poll's return to its being sent again.
+    pub poll_loop: Time,
+    /// Dependent load of own memory.
+    pub local_load: Time,
+    /// Store to own memory to its being visible.
+    pub local_store_visible: Time,
+    /// One SM's time for a warp's store of 512 bytes.
+    pub sm_store_interval: Time,
+    /// One warp's time between stores.
+    pub warp_store_interval: Time,
+    /// One SM's time for a warp's load.
+    pub sm_load_interval: Time,
+    /// System fence with nothing outstanding.
+    pub fence: Time,
+    /// What a fence needs after the last store left.
+    pub fence_drain: Time,
+    /// System fence with stores to NVLink peers outstanding.
+    pub fence_nvlink: Time,
+    /// Block barrier.
+    pub block_barrier: Time,
+    /// A loop's own instructions, a trip.
+    pub loop_overhead: Time,
+    /// A probe's check of its stop flag.
+    pub stop_check: Time,
+    /// Posted bytes queued before stores stall, on PCIe.
+    pub egress_posted_pcie: u32,
+    /// Posted bytes queued before stores stall, on NVLink.
+    pub egress_posted_nvlink: u32,
+    /// Payload of a packet made by an SM.
+    pub sm_tlp: u32,
+    /// Payload of a packet made by a copy engine.
+    pub copy_engine_tlp: u32,
+    /// Start of a copy.
+    pub copy_engine_start: Time,
+    /// Copy engine's own limit over PCIe.
+    pub copy_engine_pcie: Bandwidth,
+    /// Copy engine's own limit over NVLink.
+    pub copy_engine_nvlink: Bandwidth,
+    /// Bytes of reads that a copy engine keeps in flight.
+    pub copy_engine_read_window: u32,
+    /// Loads of one thread that overlap when they go to host memory.
+    pub loads_overlap_host: u32,
+    /// Graph node to graph node.
+    pub graph_node: Time,
+    /// Stream launch to stream launch.
+    pub stream_launch: Time,
+    /// Streaming multiprocessors.
+    pub sms: u32,
+}
+
+impl GpuModel {
+    /// Reads a GPU's constants.
+    ///
+    /// # Errors
+    /// When the model or one of its constants is unknown.
+    pub fn of(calibration: &Calibration, model: &str) -> Result<GpuModel> {
+        let value = |name: &str| calibration.value(DeviceClass::Gpu, model, name);
+        let time = |name: &str| Ok::<_, crate::error::Error>(Time::from_ns(value(name)?));
+        let rate =
+            |name: &str| Ok::<_, crate::error::Error>(Bandwidth::from_gb_per_s(value(name)?));
+        let count = |name: &str| Ok::<_, crate::error::Error>(value(name)?.round() as u32);
+        Ok(GpuModel {
+            store_pipeline: time("store_pipeline")?,
+            load_request: time("load_request")?,
+            load_return: time("load_return")?,
+            completer: time("completer")?,
+            write_visible: time("write_visible")?,
+            poll_detect: time("poll_detect")?,
+            poll_acquire_extra: time("poll_acquire_extra")?,
+            poll_loop: time("poll_loop")?,
+            local_load: time("local_load")?,
+            local_store_visible: time("local_store_visible")?,
+            sm_store_interval: time("sm_store_interval")?,
+            warp_store_interval: time("warp_store_interval")?,
+            sm_load_interval: time("sm_load_interval")?,
+            fence: time("fence")?,
+            fence_drain: time("fence_drain")?,
+            fence_nvlink: time("fence_nvlink")?,
+            block_barrier: time("block_barrier")?,
+            loop_overhead: time("loop_overhead")?,
+            stop_check: time("stop_check")?,
+            egress_posted_pcie: count("egress_posted_pcie")?,
+            egress_posted_nvlink: count("egress_posted_nvlink")?,
+            sm_tlp: count("sm_tlp")?,
+            copy_engine_tlp: count("copy_engine_tlp")?,
+            copy_engine_start: time("copy_engine_start")?,
+            copy_engine_pcie: rate("copy_engine_pcie")?,
+            copy_engine_nvlink: rate("copy_engine_nvlink")?,
+            copy_engine_read_window: count("copy_engine_read_window")?,
+            loads_overlap_host: count("loads_overlap_host")?,
+            graph_node: time("graph_node")?,
+            stream_launch: time("stream_launch")?,
+            sms: count("sms")?,
+        })
+    }
+}
+
+/// A socket's memory as a target of reads and writes.
+#[derive(Clone, Debug)]
+pub struct MemoryModel {
+    /// Request at the memory to its first completion.
+    pub read: Time,
+    /// What a line not in the cache adds.
+    pub cold: Time,
+    /// Write at the memory to its being seen by a read.
+    pub write_visible: Time,
+    /// Reads of one root port served at a time.
+    pub reads_outstanding: u32,
+    /// How long one of them occupies its place.
+    pub read_service: Time,
+    /// How long a write of 128 bytes occupies one of as many places.
+    pub write_service: Time,
+    /// What full-rate writes of other ports add to a read's service.
+    pub read_slowed_by_writes: Time,
+    /// What full-rate reads of other ports add to a read's service.
+    pub read_slowed_by_reads: Time,
+    /// What full-rate writes of other ports add to a write's service.
+    pub write_slowed_by_writes: Time,
+}
+
+impl MemoryModel {
+    /// Reads a socket's memory constants.
+    ///
+    /// # Errors
+    /// When the model or one of its constants is unknown.
+    pub fn of(calibration: &Calibration, socket: &str) -> Result<MemoryModel> {
+        let value = |name: &str| calibration.value(DeviceClass::Socket, socket, name);
+        let time = |name: &str| Ok::<_, crate::error::Error>(Time::from_ns(value(name)?));
+        Ok(MemoryModel {
+            read: time("memory_read")?,
+            cold: time("memory_cold")?,
+            write_visible: time("memory_write_visible")?,
+            reads_outstanding: value("memory_reads_outstanding")?.round().max(1.0) as u32,
+            read_service: time("memory_read_service")?,
+            write_service: time("memory_write_service")?,
+            read_slowed_by_writes: time("memory_read_slowed_by_writes")?,
+            read_slowed_by_reads: time("memory_read_slowed_by_reads")?,
+            write_slowed_by_writes: time("memory_write_slowed_by_writes")?,
+        })
+    }
+}

@@ -1,0 +1,272 @@
+//! Building blocks of schedules: messages, buffers, trips, barriers.
+
+use super::{
+    Action, Block, Buffer, BufferId, ELEMENT_BYTES, Executor, Lines, Message, MessageId, Op,
+    RankProgram, Role, Schedule,
+};
+use crate::fabric::EndpointId;
+use crate::topology::TrafficKind;
+
+/// A schedule under construction.
+pub struct Builder {
+    schedule: Schedule,
+}
+
+impl Builder {
+    /// An empty schedule over ranks on these GPUs, each with `blocks` blocks of `threads`.
+    pub fn new(name: impl Into<String>, gpus: &[u32], blocks: usize, threads: u32) -> Builder {
+        let block = Block {
+            executor: Executor::Sm,
+            threads,
+            background: false,
+            ops: Vec::new(),
+        };
+        let ranks = gpus
+            .iter()
+            .map(|&gpu| RankProgram {
+                gpu,
+                blocks: vec![block.clone(); blocks],
+            })
+            .collect();
+        Builder {
+            schedule: Schedule {
+                name: name.into(),
+                bytes: 0,
+                collective: None,
+                ranks,
+                messages: Vec::new(),
+                buffers: Vec::new(),
+            },
+        }
+    }
+
+    /// Number of ranks.
+    pub fn ranks(&self) -> u32 {
+        self.schedule.ranks.len() as u32
+    }
+
+    /// The GPU of a rank.
+    pub fn gpu(&self, rank: u32) -> u32 {
+        self.schedule.ranks[rank as usize].gpu
+    }
+
+    /// Adds a message of `bytes` wire bytes.
+    pub fn message(
+        &mut self,
+        from: u32,
+        to: u32,
+        home: EndpointId,
+        bytes: u32,
+        lines: Lines,
+    ) -> MessageId {
+        self.schedule.messages.push(Message {
+            from,
+            to,
+            home,
+            bytes,
+            lines,
+        });
+        self.schedule.messages.len() as u32 - 1
+    }
+
+    /// Adds a buffer.
+    pub fn buffer(&mut self, rank: u32, home: EndpointId, role: Role, bytes: u64) -> BufferId {
+        self.schedule.buffers.push(Buffer {
+            home,
+            rank,
+            role,
+            bytes,
+            cold: false,
+        });
+        self.schedule.buffers.len() as u32 - 1
+    }
+
+    /// A buffer of every rank, in rank order.
+    pub fn buffers(
+        &mut self,
+        role: Role,
+        bytes: u64,
+        home: impl Fn(u32) -> EndpointId,
+    ) -> Vec<BufferId> {
+        (0..self.ranks())
+            .map(|rank| self.buffer(rank, home(rank), role, bytes))
+            .collect()
+    }
+
+    /// Marks a buffer as streamed over: its lines are not in the host's cache.
+    pub fn cold(&mut self, buffer: BufferId) {
+        self.schedule.buffers[buffer as usize].cold = true;
+    }
+
+    /// Adds a block to a rank and returns its number.
+    pub fn add_block(&mut self, rank: u32, block: Block) -> usize {
+        let blocks = &mut self.schedule.ranks[rank as usize].blocks;
+        blocks.push(block);
+        blocks.len() - 1
+    }
+
+    /// Appends an operation.
+    pub fn push(&mut self, rank: u32, block: usize, op: Op) {
+        self.schedule.ranks[rank as usize].blocks[block]
+            .ops
+            .push(op);
+    }
+
+    /// Appends an operation to every block of every rank.
+    pub fn push_all(&mut self, op: Op) {
+        for block in self
+            .schedule
+            .ranks
+            .iter_mut()
+            .flat_map(|rank| &mut rank.blocks)
+        {
+            block.ops.push(op);
+        }
+    }
+
+    /// The n x n flag messages of a barrier of one block position; flags are in the memory that
+    /// `home` names for the polling rank.
+    pub fn barrier_flags(&mut self, home: impl Fn(u32) -> EndpointId) -> MessageId {
+        let n = self.ranks();
+        let base = self.schedule.messages.len() as u32;
+        for from in 0..n {
+            for to in 0..n {
+                self.message(from, to, home(to), 4, Lines::Plain);
+            }
+        }
+        base
+    }
+
+    /// A barrier of all ranks, block by block: threads 0..n of each block store a flag to every
+    /// peer and poll one of each, between two block barriers. `fenced`: with a system fence before
+    /// and acquire polls.
+    pub fn barrier(&mut self, fenced: bool, home: impl Fn(u32) -> EndpointId + Copy) {
+        let blocks = self.schedule.ranks[0].blocks.len();
+        for block in 0..blocks {
+            let base = self.barrier_flags(home);
+            for rank in 0..self.ranks() {
+                self.push(rank, block, Op::BlockBarrier);
+                if fenced {
+                    self.push(rank, block, Op::Fence);
+                }
+                self.push(rank, block, Op::SignalPeers(base));
+                self.push(
+                    rank,
+                    block,
+                    Op::PollPeers {
+                        base,
+                        acquire: fenced,
+                    },
+                );
+                self.push(rank, block, Op::BlockBarrier);
+            }
+        }
+    }
+
+    /// A load with the running value.
+    pub fn load(&mut self, rank: u32, block: usize, from: BufferId, part: Part, action: Action) {
+        let (offset, bytes) = (part.offset, part.bytes);
+        let kind = TrafficKind::SmRead;
+        self.push(
+            rank,
+            block,
+            Op::Load {
+                buffer: from,
+                offset,
+                bytes,
+                action,
+                kind,
+            },
+        );
+    }
+
+    /// The finished schedule.
+    pub fn finish(self, bytes: u64, collective: Option<super::Collective>) -> Schedule {
+        Schedule {
+            bytes,
+            collective,
+            ..self.schedule
+        }
+    }
+}
+
+/// A block's part of one trip.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// First byte.
+    pub offset: u32,
+    /// Bytes, at most 16 a thread.
+    pub bytes: u32,
+}
+
+/// The trips of one block over `[start, start + length)` when `blocks` blocks of `threads` share it:
+/// element i belongs to thread i mod (blocks x threads).
+pub fn trips(
+    start: u32,
+    length: u32,
+    block: usize,
+    blocks: usize,
+    threads: u32,
+) -> impl Iterator<Item = Part> {
+    let width = threads * ELEMENT_BYTES;
+    let stride = width * blocks as u32;
+    let first = width * block as u32;
+    (0..length.div_ceil(stride)).filter_map(move |trip| {
+        let from = trip * stride + first;
+        (from < length).then(|| Part {
+            offset: start + from,
+            bytes: width.min(length - from),
+        })
+    })
+}
+
+/// Cuts `bytes` into `parts` contiguous pieces, all but the last a multiple of 16 bytes and of
+/// equal size: `(offset, length)` of piece `index`; late pieces may be empty.
+pub fn slice(bytes: u64, parts: u32, index: u32) -> (u32, u32) {
+    let each = bytes
+        .div_ceil(u64::from(parts))
+        .div_ceil(u64::from(ELEMENT_BYTES))
+        * u64::from(ELEMENT_BYTES);
+    let start = (each * u64::from(index)).min(bytes);
+    let end = (start + each).min(bytes);
+    (start as u32, (end - start) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trips_of_14336_bytes_by_two_blocks() {
+        // 896 elements over 2 x 512 threads: block 0 has 512 in one trip, block 1 has 384.
+        let of = |block| trips(0, 14_336, block, 2, 512).collect::<Vec<_>>();
+        assert_eq!(
+            of(0),
+            [Part {
+                offset: 0,
+                bytes: 8192
+            }]
+        );
+        assert_eq!(
+            of(1),
+            [Part {
+                offset: 8192,
+                bytes: 6144
+            }]
+        );
+    }
+
+    #[test]
+    fn slices_cover_everything() {
+        for bytes in [16_u64, 48, 14_336, 14_352, 100_000] {
+            for parts in 1..=16 {
+                let total: u64 = (0..parts)
+                    .map(|i| u64::from(slice(bytes, parts, i).1))
+                    .sum();
+                assert_eq!(total, bytes);
+            }
+        }
+        // 14,336 bytes over 8 ranks: 1,792 bytes each.
+        assert_eq!(slice(14_336, 8, 7), (12_544, 1_792));
+    }
+}

@@ -1,0 +1,323 @@
+//! The intermediate form: what the blocks of every rank do, operation by operation.
+//!
+//! A [`Schedule`] is plain data between algorithms and the engine. A rank runs on a GPU and has
+//! blocks of threads; a block runs its operations in order. Elements of 16 bytes belong to threads
+//! in turn, so a warp of 32 threads touches 512 contiguous bytes in a trip: an operation covers one
+//! trip of the whole block and each warp takes its 512 bytes of it.
+//!
+//! Data travel as **messages**, stored by the sender straight into a slot that the receiver polls
+//! (flags travel in the line), or as loads and stores of **buffers** ordered by flags and barriers.
+//! What each operation does to the data is stated beside what it costs, so that [`proof`] can show
+//! that every rank ends with every contribution exactly once.
+
+pub mod build;
+pub mod proof;
+
+use serde::Serialize;
+
+use crate::fabric::EndpointId;
+use crate::topology::TrafficKind;
+use crate::units::Time;
+
+/// Bytes of one thread's access.
+pub const ELEMENT_BYTES: u32 = 16;
+/// Bytes that a warp touches in one trip.
+pub const WARP_BYTES: u32 = 32 * ELEMENT_BYTES;
+/// Index of a message.
+pub type MessageId = u32;
+/// Index of a buffer.
+pub type BufferId = u32;
+
+/// What all ranks do in one call.
+#[derive(Clone, Debug, Serialize)]
+pub struct Schedule {
+    /// Algorithm and protocol, for people.
+    pub name: String,
+    /// Bytes of the call as nccl-tests counts them.
+    pub bytes: u64,
+    /// What the data must be at the end; `None` for probes, which move bytes only.
+    pub collective: Option<Collective>,
+    /// The ranks.
+    pub ranks: Vec<RankProgram>,
+    /// In-band messages.
+    pub messages: Vec<Message>,
+    /// Memory that is loaded from and stored to.
+    pub buffers: Vec<Buffer>,
+}
+
+/// What a collective leaves behind, as the proof checks it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Collective {
+    /// Every rank ends with the sum of all inputs.
+    AllReduce,
+    /// Rank r ends with piece r of every rank's input.
+    AllToAll,
+    /// Every rank ends with every rank's piece.
+    AllGather,
+    /// Rank r ends with the sum of all inputs' piece r.
+    ReduceScatter,
+}
+
+/// One rank.
+#[derive(Clone, Debug, Serialize)]
+pub struct RankProgram {
+    /// The GPU it runs on; several ranks may share one.
+    pub gpu: u32,
+    /// Its thread blocks, each on an SM of its own.
+    pub blocks: Vec<Block>,
+}
+
+/// What executes a block.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Executor {
+    /// Threads of a streaming multiprocessor.
+    Sm,
+    /// A copy engine, or a bulk copy kernel that behaves like one.
+    CopyEngine,
+}
+
+/// One thread block or copy engine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Block {
+    /// What runs it.
+    pub executor: Executor,
+    /// Threads, a multiple of 32.
+    pub threads: u32,
+    /// Runs again and again until all other blocks have ended.
+    pub background: bool,
+    /// In order.
+    pub ops: Vec<Op>,
+}
+
+/// A message: a slot in some memory that one rank stores into and another polls.
+#[derive(Copy, Clone, Debug, Serialize)]
+pub struct Message {
+    /// Storing rank.
+    pub from: u32,
+    /// Polling rank.
+    pub to: u32,
+    /// Memory that holds the slot.
+    pub home: EndpointId,
+    /// Bytes stored, flags included.
+    pub bytes: u32,
+    /// How data lie in it.
+    pub lines: Lines,
+}
+
+/// How data lie in a message.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lines {
+    /// Data only, or a bare flag.
+    Plain,
+    /// 16-byte lines of 8 data and 8 flag bytes.
+    Ll,
+    /// 128-byte lines of 120 data and 8 flag bytes.
+    Ll128,
+}
+
+impl Lines {
+    /// Wire bytes that carry `data` bytes.
+    pub fn wire_bytes(self, data: u64) -> u64 {
+        match self {
+            Lines::Plain => data,
+            Lines::Ll => data.div_ceil(8) * 16,
+            Lines::Ll128 => data.div_ceil(120) * 128,
+        }
+    }
+
+    /// Data bytes in `wire` bytes of full lines.
+    pub fn data_bytes(self, wire: u64) -> u64 {
+        match self {
+            Lines::Plain => wire,
+            Lines::Ll => wire / 16 * 8,
+            Lines::Ll128 => wire / 128 * 120,
+        }
+    }
+}
+
+/// A range of memory.
+#[derive(Copy, Clone, Debug, Serialize)]
+pub struct Buffer {
+    /// Memory that holds it.
+    pub home: EndpointId,
+    /// Rank it belongs to.
+    pub rank: u32,
+    /// Its part in the call.
+    pub role: Role,
+    /// Size.
+    pub bytes: u64,
+    /// Lines are not in the host's cache: a stream over much memory.
+    pub cold: bool,
+}
+
+/// A buffer's part in the call.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The rank's own data; never changed.
+    Input,
+    /// Where results go.
+    Output,
+    /// In between.
+    Scratch,
+}
+
+/// What an operation does with the data it brings.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// They become the running value.
+    Set,
+    /// They are added to the running value.
+    Add,
+    /// They are not part of the result.
+    Discard,
+}
+
+/// One operation of a block. Offsets and sizes are bytes of the block's part of one trip.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Op {
+    /// The rank's kernel begins: all its blocks have ended the call before; then this long.
+    KernelStart(Time),
+    /// Every warp passes this time.
+    Delay(Time),
+    /// Loads are sent; the block goes on. The data act on the running value at `offset`.
+    Load {
+        /// Loaded from.
+        buffer: BufferId,
+        /// Within the buffer, and within the call's data.
+        offset: u32,
+        /// Of the block.
+        bytes: u32,
+        /// On the data.
+        action: Action,
+        /// What kind of traffic it is, for declared regimes.
+        kind: TrafficKind,
+    },
+    /// Each warp waits until its loads are back.
+    WaitLoads,
+    /// The running value at `offset` is stored to a buffer.
+    Write {
+        /// Stored to.
+        buffer: BufferId,
+        /// Within the buffer, and within the call's data.
+        offset: u32,
+        /// Of the block.
+        bytes: u32,
+    },
+    /// The running value is stored into a message.
+    Send {
+        /// Stored to.
+        message: MessageId,
+        /// Within the message, wire bytes.
+        offset: u32,
+        /// Of the block, wire bytes.
+        bytes: u32,
+        /// Of the first byte within the call's data.
+        data: u32,
+    },
+    /// Each warp polls its part of a message until it is there.
+    Poll {
+        /// Polled.
+        message: MessageId,
+        /// Within the message, wire bytes.
+        offset: u32,
+        /// Of the block, wire bytes.
+        bytes: u32,
+        /// Of the first byte within the call's data.
+        data: u32,
+        /// On the data.
+        action: Action,
+    },
+    /// One thread stores a flag message.
+    Flag(MessageId),
+    /// One thread polls a flag message.
+    PollFlag(MessageId),
+    /// Threads 0..n store a flag to each other rank: messages `base + rank * n + peer`.
+    SignalPeers(MessageId),
+    /// Threads 0..n poll a flag of each other rank: messages `base + peer * n + rank`.
+    PollPeers {
+        /// First message of the n x n.
+        base: MessageId,
+        /// With acquire loads, each followed by an invalidation.
+        acquire: bool,
+    },
+    /// The first warp fences at system scope.
+    Fence,
+    /// All warps of the block meet.
+    BlockBarrier,
+    /// A copy engine moves bytes by writing (`push`) or by reading.
+    Copy {
+        /// Copied from.
+        from: BufferId,
+        /// Copied to.
+        to: BufferId,
+        /// How many.
+        bytes: u32,
+        /// The engine sits at the source and writes.
+        push: bool,
+    },
+}
+
+impl Schedule {
+    /// Number of ranks.
+    pub fn rank_count(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// Total operations of all blocks.
+    pub fn op_count(&self) -> usize {
+        self.ranks
+            .iter()
+            .flat_map(|rank| &rank.blocks)
+            .map(|block| block.ops.len())
+            .sum()
+    }
+
+    /// All flows by traffic kind, from issuing GPU to addressed memory, for declared regimes.
+    pub fn flows(&self) -> std::collections::BTreeSet<crate::fabric::regime::TrafficFlow> {
+        use crate::fabric::regime::TrafficFlow;
+        let mut flows = std::collections::BTreeSet::new();
+        let mut add = |kind, issuer, target| {
+            if issuer != target {
+                flows.insert(TrafficFlow {
+                    kind,
+                    issuer,
+                    target,
+                });
+            }
+        };
+        for rank in &self.ranks {
+            for op in rank.blocks.iter().flat_map(|block| &block.ops) {
+                match *op {
+                    Op::Load { buffer, kind, .. } => {
+                        add(kind, rank.gpu, self.buffers[buffer as usize].home);
+                    }
+                    Op::Write { buffer, .. } => {
+                        let target = self.buffers[buffer as usize].home;
+                        add(TrafficKind::PostedWrite, rank.gpu, target);
+                    }
+                    Op::Send { message, .. } => {
+                        let target = self.messages[message as usize].home;
+                        add(TrafficKind::PostedWrite, rank.gpu, target);
+                    }
+                    Op::Copy { from, to, push, .. } => {
+                        let (from, to) = (self.buffers[from as usize], self.buffers[to as usize]);
+                        if push {
+                            add(TrafficKind::PostedWrite, rank.gpu, to.home);
+                        } else {
+                            add(TrafficKind::CopyRead, rank.gpu, from.home);
+                        }
+                    }
+                    // Flags are a few bytes: they neither cause nor feel a regime.
+                    _ => {}
+                }
+            }
+        }
+        flows
+    }
+}

@@ -1,0 +1,394 @@
+//! Symbolic proof: the schedule is run on sets of contributions instead of numbers, and every rank
+//! must end with every contribution exactly once.
+//!
+//! It is run under several orders of the blocks, eager and reluctant, so that a missing barrier
+//! shows as data that are not there yet.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::{Action, Collective, ELEMENT_BYTES, Op, Role, Schedule};
+
+/// One element's value: which ranks' inputs are summed in it, and which input element they were.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+struct Value {
+    /// Bit r: the input of rank r.
+    ranks: u64,
+    /// Element of the input, plus one; zero for no data at all.
+    element: u32,
+}
+
+/// Why a schedule is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// Blocks wait for each other.
+    Deadlock {
+        /// Rank, block and operation number of each.
+        waiting: Vec<(usize, usize, usize)>,
+    },
+    /// A contribution is added twice.
+    Twice {
+        /// Where it happens.
+        rank: usize,
+        /// Element of the data.
+        element: usize,
+        /// Bits of the ranks that are in both.
+        ranks: u64,
+    },
+    /// Different elements are added.
+    Mixed {
+        /// Where it happens.
+        rank: usize,
+        /// Element of the data.
+        element: usize,
+    },
+    /// A result is not what the collective asks for.
+    Wrong {
+        /// Whose.
+        rank: usize,
+        /// Element of the output.
+        element: usize,
+        /// Bits of the ranks found in it.
+        found: u64,
+    },
+    /// More ranks than the proof's sets hold.
+    TooManyRanks,
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Flaw::Deadlock { waiting } => write!(out, "blocks wait for each other: {waiting:?}"),
+            Flaw::Twice {
+                rank,
+                element,
+                ranks,
+            } => {
+                write!(
+                    out,
+                    "rank {rank}, element {element}: contributions {ranks:#b} added twice"
+                )
+            }
+            Flaw::Mixed { rank, element } => {
+                write!(
+                    out,
+                    "rank {rank}, element {element}: different elements are added"
+                )
+            }
+            Flaw::Wrong {
+                rank,
+                element,
+                found,
+            } => {
+                write!(
+                    out,
+                    "rank {rank}, element {element}: ends with contributions {found:#b}"
+                )
+            }
+            Flaw::TooManyRanks => out.write_str("the proof holds at most 64 ranks"),
+        }
+    }
+}
+
+/// In which order runnable blocks are taken.
+#[derive(Copy, Clone, Debug)]
+enum Order {
+    Ascending,
+    Descending,
+    OneStepEach,
+}
+
+/// Proves that the schedule does what its collective asks for; a schedule without one is only run
+/// to its end.
+///
+/// # Errors
+/// The first flaw found.
+pub fn prove(schedule: &Schedule) -> Result<(), Flaw> {
+    if schedule.rank_count() > 64 {
+        return Err(Flaw::TooManyRanks);
+    }
+    for order in [Order::Ascending, Order::Descending, Order::OneStepEach] {
+        let mut machine = Machine::new(schedule);
+        machine.run(order)?;
+        machine.check()?;
+    }
+    Ok(())
+}
+
+struct Machine<'a> {
+    schedule: &'a Schedule,
+    buffers: Vec<Vec<Value>>,
+    /// Elements stored into each message so far; a line of data is one element of 16 data bytes.
+    messages: Vec<Vec<Option<Value>>>,
+    flags: Vec<bool>,
+    /// Running values of each block by first element.
+    running: Vec<Vec<BTreeMap<u32, Vec<Value>>>>,
+    position: Vec<Vec<usize>>,
+}
+
+fn elements(bytes: u64) -> usize {
+    bytes.div_ceil(u64::from(ELEMENT_BYTES)) as usize
+}
+
+impl<'a> Machine<'a> {
+    fn new(schedule: &'a Schedule) -> Machine<'a> {
+        let buffers = schedule
+            .buffers
+            .iter()
+            .map(|buffer| {
+                let mut values = vec![Value::default(); elements(buffer.bytes)];
+                if buffer.role == Role::Input {
+                    for (index, value) in values.iter_mut().enumerate() {
+                        *value = Value {
+                            ranks: 1 << buffer.rank,
+                            element: index as u32 + 1,
+                        };
+                    }
+                }
+                values
+            })
+            .collect();
+        let messages = schedule
+            .messages
+            .iter()
+            .map(|m| vec![None; elements(m.lines.data_bytes(u64::from(m.bytes))).max(1)])
+            .collect();
+        let per_block = |rank: &super::RankProgram| rank.blocks.len();
+        Machine {
+            schedule,
+            buffers,
+            messages,
+            flags: vec![false; schedule.messages.len()],
+            running: schedule
+                .ranks
+                .iter()
+                .map(|r| vec![BTreeMap::new(); per_block(r)])
+                .collect(),
+            position: schedule
+                .ranks
+                .iter()
+                .map(|r| vec![0; per_block(r)])
+                .collect(),
+        }
+    }
+
+    fn run(&mut self, order: Order) -> Result<(), Flaw> {
+        let mut blocks: Vec<(usize, usize)> = self
+            .position
+            .iter()
+            .enumerate()
+            .flat_map(|(rank, blocks)| (0..blocks.len()).map(move |block| (rank, block)))
+            .collect();
+        if matches!(order, Order::Descending) {
+            blocks.reverse();
+        }
+        loop {
+            let mut moved = false;
+            let mut unfinished = Vec::new();
+            for &(rank, block) in &blocks {
+                let ops = &self.schedule.ranks[rank].blocks[block].ops;
+                while self.position[rank][block] < ops.len() {
+                    if !self.step(rank, block, ops[self.position[rank][block]])? {
+                        break;
+                    }
+                    self.position[rank][block] += 1;
+                    moved = true;
+                    if matches!(order, Order::OneStepEach) {
+                        break;
+                    }
+                }
+                if self.position[rank][block] < ops.len() {
+                    unfinished.push((rank, block, self.position[rank][block]));
+                }
+            }
+            if unfinished.is_empty() {
+                return Ok(());
+            }
+            if !moved {
+                return Err(Flaw::Deadlock {
+                    waiting: unfinished,
+                });
+            }
+        }
+    }
+
+    /// Runs one operation; false when it has to wait.
+    fn step(&mut self, rank: usize, block: usize, op: Op) -> Result<bool, Flaw> {
+        let n = self.schedule.rank_count() as u32;
+        match op {
+            Op::Load {
+                buffer,
+                offset,
+                bytes,
+                action,
+                ..
+            } => {
+                let first = (offset / ELEMENT_BYTES) as usize;
+                let values = &self.buffers[buffer as usize];
+                let found = values[first..first + elements(u64::from(bytes))].to_vec();
+                self.act(rank, block, first as u32, found, action)?;
+            }
+            Op::Write {
+                buffer,
+                offset,
+                bytes,
+            } => {
+                let first = (offset / ELEMENT_BYTES) as usize;
+                let values = self.value(rank, block, first as u32, elements(u64::from(bytes)));
+                self.buffers[buffer as usize][first..first + values.len()].copy_from_slice(&values);
+            }
+            Op::Send {
+                message,
+                offset,
+                bytes,
+                data,
+            } => {
+                let (at, count) = self.message_range(message, offset, bytes);
+                let values = self.value(rank, block, data / ELEMENT_BYTES, count);
+                for (slot, value) in self.messages[message as usize][at..].iter_mut().zip(values) {
+                    *slot = Some(value);
+                }
+            }
+            Op::Poll {
+                message,
+                offset,
+                bytes,
+                data,
+                action,
+            } => {
+                let (at, count) = self.message_range(message, offset, bytes);
+                let slots = &self.messages[message as usize][at..at + count];
+                let Some(values) = slots.iter().copied().collect::<Option<Vec<Value>>>() else {
+                    return Ok(false);
+                };
+                self.act(rank, block, data / ELEMENT_BYTES, values, action)?;
+            }
+            Op::Flag(message) => self.flags[message as usize] = true,
+            Op::PollFlag(message) => return Ok(self.flags[message as usize]),
+            Op::SignalPeers(base) => {
+                for peer in 0..n {
+                    self.flags[(base + rank as u32 * n + peer) as usize] = true;
+                }
+            }
+            Op::PollPeers { base, .. } => {
+                let all = (0..n).all(|peer| {
+                    peer == rank as u32 || self.flags[(base + peer * n + rank as u32) as usize]
+                });
+                return Ok(all);
+            }
+            Op::Copy {
+                from, to, bytes, ..
+            } => {
+                let count = elements(u64::from(bytes));
+                let values = self.buffers[from as usize][..count].to_vec();
+                self.buffers[to as usize][..count].copy_from_slice(&values);
+            }
+            Op::KernelStart(_) | Op::Delay(_) | Op::WaitLoads | Op::Fence | Op::BlockBarrier => {}
+        }
+        Ok(true)
+    }
+
+    /// First element and number of elements of a range of a message.
+    fn message_range(&self, message: u32, offset: u32, bytes: u32) -> (usize, usize) {
+        let lines = self.schedule.messages[message as usize].lines;
+        let at = lines.data_bytes(u64::from(offset)) / u64::from(ELEMENT_BYTES);
+        (at as usize, elements(lines.data_bytes(u64::from(bytes))))
+    }
+
+    fn value(&self, rank: usize, block: usize, first: u32, count: usize) -> Vec<Value> {
+        let known = &self.running[rank][block];
+        (0..count as u32)
+            .map(|index| {
+                let element = first + index;
+                known
+                    .range(..=element)
+                    .next_back()
+                    .and_then(|(start, values)| values.get((element - start) as usize))
+                    .copied()
+                    .unwrap_or_default()
+            })
+            .collect()
+    }
+
+    fn act(
+        &mut self,
+        rank: usize,
+        block: usize,
+        first: u32,
+        found: Vec<Value>,
+        action: Action,
+    ) -> Result<(), Flaw> {
+        let new = match action {
+            Action::Discard => return Ok(()),
+            Action::Set => found,
+            Action::Add => {
+                let old = self.value(rank, block, first, found.len());
+                let mut sums = Vec::with_capacity(found.len());
+                for (index, (a, b)) in old.into_iter().zip(found).enumerate() {
+                    let element = first as usize + index;
+                    if a.ranks & b.ranks != 0 {
+                        return Err(Flaw::Twice {
+                            rank,
+                            element,
+                            ranks: a.ranks & b.ranks,
+                        });
+                    }
+                    if a.ranks != 0 && b.ranks != 0 && a.element != b.element {
+                        return Err(Flaw::Mixed { rank, element });
+                    }
+                    sums.push(Value {
+                        ranks: a.ranks | b.ranks,
+                        element: a.element.max(b.element),
+                    });
+                }
+                sums
+            }
+        };
+        self.running[rank][block].insert(first, new);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Flaw> {
+        let Some(collective) = self.schedule.collective else {
+            return Ok(());
+        };
+        let n = self.schedule.rank_count();
+        let all = if n == 64 { u64::MAX } else { (1 << n) - 1 };
+        let total = elements(self.schedule.bytes);
+        let piece = total / n;
+        for (buffer, values) in self.schedule.buffers.iter().zip(&self.buffers) {
+            if buffer.role != Role::Output {
+                continue;
+            }
+            let rank = buffer.rank as usize;
+            let range = match collective {
+                Collective::ReduceScatter => rank * piece..(rank + 1) * piece,
+                _ => 0..total,
+            };
+            for element in range {
+                let wanted = match collective {
+                    Collective::AllReduce | Collective::ReduceScatter => Value {
+                        ranks: all,
+                        element: element as u32 + 1,
+                    },
+                    Collective::AllGather => Value {
+                        ranks: 1 << (element / piece),
+                        element: element as u32 + 1,
+                    },
+                    Collective::AllToAll => Value {
+                        ranks: 1 << (element / piece),
+                        element: (rank * piece + element % piece) as u32 + 1,
+                    },
+                };
+                if values[element] != wanted {
+                    return Err(Flaw::Wrong {
+                        rank,
+                        element,
+                        found: values[element].ranks,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
