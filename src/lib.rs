@@ -12,6 +12,10 @@ pub mod units;
 
 pub mod error;
 
+pub mod suggestion;
+
 pub mod topology;
 
 pub mod fabric;
+
+pub mod input;

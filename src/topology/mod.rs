@@ -4,6 +4,7 @@
 //! machine already prints. It holds no measured constant: those are in [`crate::fabric`]'s
 //! calibration, looked up by the model names used here.
 
+pub mod checks;
 pub mod link;
 pub mod path;
 pub mod route;
