@@ -26,6 +26,9 @@ const PCIE_HOP: u32 = 100;
 const NVLINK_HOP: u32 = 10;
 const ON_CHIP_HOP: u32 = 10;
 const SOCKET_HOP: u32 = 150;
+/// Through a node that does not forward: more than any open path, and a sum of it over all nodes
+/// still fits.
+const CLOSED: u64 = 1 << 40;
 
 /// The machine's graph, ready to answer routes.
 pub struct Router<'a> {
@@ -123,9 +126,9 @@ impl<'a> Router<'a> {
                 let from = self.graph[edge.source()];
                 let closed = from != source && !self.forwards(from);
                 if closed {
-                    u32::MAX / 4
+                    CLOSED
                 } else {
-                    edge.weight().1
+                    u64::from(edge.weight().1)
                 }
             },
             |_| 0,

@@ -81,12 +81,9 @@ fn end_fault(topology: &Topology, link: &Link, path: &str) -> Option<Problem> {
     let help = match &link.kind {
         LinkKind::Pcie(_) => return pcie_fault(topology, link, path),
         LinkKind::Nvlink(_) => {
-            let fine = match (a, b) {
-                (NodeKind::Gpu(_), NodeKind::Gpu(_)) => true,
-                (NodeKind::Gpu(_), NodeKind::NvSwitch(_)) => true,
-                (NodeKind::NvSwitch(_), NodeKind::Gpu(_)) => true,
-                _ => false,
-            };
+            let gpus = [a, b].map(|kind| matches!(kind, NodeKind::Gpu(_)));
+            let switches = [a, b].map(|kind| matches!(kind, NodeKind::NvSwitch(_)));
+            let fine = gpus[0] && (gpus[1] || switches[1]) || gpus[1] && switches[0];
             (!fine).then_some("NVLink joins two GPUs, or a GPU and an NVSwitch")
         }
         LinkKind::Xgmi(_) | LinkKind::Upi(_) => {
