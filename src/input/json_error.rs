@@ -1,6 +1,6 @@
 //! What serde says of a JSON text -> a [`Problem`] with the place, in a person's words.
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 
 use super::places::Places;
@@ -16,6 +16,16 @@ pub(super) fn read_json<T: DeserializeOwned>(text: &str) -> Result<T, Box<Proble
         let help = "a topology starts with `{\"schema_version\": 1, \"name\": ...`";
         return Err(Box::new(Problem::new("the file is empty", "").help(help)));
     }
+    // serde would take a list for an object and name its elements by position.
+    if text.trim_start().starts_with('[') {
+        let mut problem = Problem::new("invalid type: a list, expected an object in braces", "");
+        let start = text.len() - text.trim_start().len();
+        problem.span = Some(Span {
+            start,
+            end: start + 1,
+        });
+        return Err(Box::new(problem));
+    }
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
@@ -27,6 +37,11 @@ pub(super) fn read_json<T: DeserializeOwned>(text: &str) -> Result<T, Box<Proble
         .map_err(|error| Box::new(problem(text, String::new(), &error)))?;
     Ok(value)
 }
+
+/// What is wrong with a kind that is not an object of one key.
+const ONE_KIND: &str = "expected an object with one key that says the kind";
+const ONE_KIND_HELP: &str =
+    "such as `{\"gpu\": {\"model\": ...}}` or `{\"pcie\": {\"generation\": ...}}`";
 
 fn problem(text: &str, path: String, error: &serde_json::Error) -> Problem {
     let told = error.to_string();
@@ -40,6 +55,14 @@ fn problem(text: &str, path: String, error: &serde_json::Error) -> Problem {
             let span = span_of_data(text, &path, message).unwrap_or(here);
             let mut problem = Problem::new(plain_words(message), path).help(advice(message));
             problem.span = Some(span);
+            problem
+        }
+        // serde_json says "expected value" of a sound text too, where a kind has no or two keys.
+        Category::Syntax
+            if message == "expected value" && serde_json::from_str::<IgnoredAny>(text).is_ok() =>
+        {
+            let mut problem = Problem::new(ONE_KIND, path).help(ONE_KIND_HELP);
+            problem.span = Some(here);
             problem
         }
         Category::Syntax | Category::Eof | Category::Io => {
@@ -65,6 +88,10 @@ fn span_of_data(text: &str, path: &str, message: &str) -> Option<Span> {
             .find(is_named)
             .or_else(|| places.value(path));
     }
+    if message.starts_with("duplicate field") {
+        let named = names_in(message).next()?;
+        return places.repeated_key(path, named, 1);
+    }
     places.value(path)
 }
 
@@ -75,6 +102,15 @@ fn names_in(message: &str) -> impl Iterator<Item = &str> {
 
 /// Rust's names of types mean little to one who writes JSON.
 fn plain_words(message: &str) -> String {
+    if message.contains("unit variant") {
+        return ONE_KIND.to_owned();
+    }
+    if let Some(name) = message.strip_prefix("missing field ") {
+        return format!("the key {name} is missing");
+    }
+    if let Some(name) = message.strip_prefix("duplicate field ") {
+        return format!("the key {name} is given twice");
+    }
     let (said, expected) = match message.rsplit_once("expected ") {
         Some(parts) => parts,
         None => return message.to_owned(),
@@ -94,10 +130,16 @@ fn plain_words(message: &str) -> String {
         let said = said.replace("field", "key").replace("variant", "kind");
         return said.trim_end().trim_end_matches(',').to_owned();
     }
+    let said = said
+        .replace("invalid type: map,", "invalid type: an object,")
+        .replace("invalid type: sequence,", "invalid type: a list,");
     format!("{said}expected {plain}")
 }
 
 fn advice(message: &str) -> String {
+    if message.contains("unit variant") {
+        return ONE_KIND_HELP.to_owned();
+    }
     if !message.starts_with("unknown") {
         return String::new();
     }

@@ -5,8 +5,10 @@ mod json_error;
 mod layout;
 mod places;
 mod read;
+pub mod render;
 pub mod topology_json;
 
+use std::io;
 use std::path::Path;
 
 use crate::error::{Error, Problem, Result};
@@ -14,6 +16,7 @@ use crate::suggestion::did_you_mean;
 use crate::topology::Topology;
 
 pub use read::read_text;
+pub use render::render;
 
 /// Largest topology file read, in bytes.
 const TOPOLOGY_LIMIT: u64 = 4 << 20;
@@ -56,7 +59,8 @@ fn topology_text(name_or_path: &str) -> Result<(String, String)> {
     {
         return Ok((machine.file_name(), machine.text.to_owned()));
     }
-    if !path.exists() {
+    let missing = |error: io::Error| error.kind() == io::ErrorKind::NotFound;
+    if path.metadata().is_err_and(missing) {
         return Err(no_such_topology(name_or_path));
     }
     let text = read_text(name_or_path, TOPOLOGY_LIMIT, TOPOLOGY_IS_SMALL)?;

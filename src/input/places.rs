@@ -236,7 +236,7 @@ impl Scanner<'_> {
 mod tests {
     use super::*;
 
-    fn shown<'t>(text: &'t str, span: Option<Span>) -> Option<&'t str> {
+    fn shown(text: &str, span: Option<Span>) -> Option<&str> {
         span.map(|span| &text[span.start..span.end])
     }
 

@@ -115,7 +115,7 @@ pub struct PcieSwitch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Socket {
-    /// CPU model, such as `epyc-9575f`.
+    /// CPU model, such as `epyc-turin`.
     pub model: String,
 }
 

@@ -1,6 +1,6 @@
 //! Single links: values that do not exist, ends that such a link cannot join, links given twice.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use crate::error::Problem;
 use crate::topology::link::{Network, NvLink, Pcie};
@@ -8,7 +8,7 @@ use crate::topology::{Link, LinkKind, NodeKind, Topology};
 
 pub(super) fn check(topology: &Topology) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let mut first_between = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     for (index, link) in topology.links.iter().enumerate() {
         let path = format!("links[{index}]");
         if let Some(fault) = link.kind.fault() {
@@ -22,11 +22,10 @@ pub(super) fn check(topology: &Topology) -> Vec<Problem> {
         }
         problems.extend(end_fault(topology, link, &path));
         let ends = (link.a.min(link.b), link.a.max(link.b), word(&link.kind));
-        if let Some(first) = first_between.insert(ends, index) {
-            first_between.insert(ends, first);
+        if !seen.insert(ends) {
             let (a, b) = (topology.id(link.a), topology.id(link.b));
             let message = format!("`{a}` and `{b}` are joined by {} twice", ends.2);
-            let help = format!("remove it, or widen links[{first}]; a bond is one link");
+            let help = "remove it, or widen the first; parallel links are written as one";
             problems.push(Problem::new(message, path).help(help));
         }
     }

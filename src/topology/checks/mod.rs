@@ -9,7 +9,7 @@ mod tree;
 
 use std::collections::BTreeMap;
 
-use super::{LinkKind, NodeKind, Topology};
+use super::{LinkKind, NodeKind, PcieSwitch, Topology};
 use crate::error::Problem;
 use crate::suggestion::did_you_mean;
 
@@ -97,10 +97,35 @@ fn nodes(topology: &Topology) -> Vec<Problem> {
                 let at = format!("{path}.host_memory");
                 problems.extend(socket_fault(topology, &node.id, &memory.socket, &at));
             }
+            NodeKind::PcieSwitch(switch) => {
+                let at = format!("{path}.pcie_switch");
+                problems.extend(chip_fault(topology, &node.id, switch, &at));
+            }
             _ => {}
         }
     }
     problems
+}
+
+/// Virtual switches of one chip are of one model.
+fn chip_fault(topology: &Topology, node: &str, switch: &PcieSwitch, path: &str) -> Option<Problem> {
+    let chip = switch.chip.as_deref()?;
+    if let Some(fault) = name_fault(chip) {
+        return Some(Problem::new(fault, format!("{path}.chip")));
+    }
+    let first = topology.nodes.iter().find_map(|other| match &other.kind {
+        NodeKind::PcieSwitch(first) if first.chip.as_deref() == Some(chip) => Some((other, first)),
+        _ => None,
+    });
+    let (other, first) = first?;
+    (first.model != switch.model).then(|| {
+        let message = format!(
+            "`{}` and `{node}` are virtual switches of one chip `{chip}`, but of two models",
+            other.id
+        );
+        Problem::new(message, format!("{path}.model"))
+            .help("give them different chips, or one model")
+    })
 }
 
 fn socket_fault(topology: &Topology, node: &str, socket: &str, path: &str) -> Option<Problem> {

@@ -1,0 +1,4 @@
+//! One binary for all integration tests, a module a question.
+
+mod bad_input;
+mod schema;
