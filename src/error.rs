@@ -30,12 +30,7 @@ pub struct Problem {
 impl Problem {
     /// A problem at `path`.
     pub fn new(message: impl Into<String>, path: impl Into<String>) -> Problem {
-        Problem {
-            message: message.into(),
-            path: path.into(),
-            span: None,
-            help: String::new(),
-        }
+        Problem { message: message.into(), path: path.into(), span: None, help: String::new() }
     }
 
     /// The same with advice.
@@ -85,10 +80,7 @@ pub enum Error {
 impl Error {
     /// A request that cannot be met.
     pub fn request(message: impl Into<String>, help: impl Into<String>) -> Error {
-        Error::Request {
-            message: message.into(),
-            help: help.into(),
-        }
+        Error::Request { message: message.into(), help: help.into() }
     }
 }
 
@@ -98,12 +90,7 @@ fn summary(file: &str, problems: &[Problem]) -> String {
         [one] if one.path.is_empty() => format!("{file}: {}", one.message),
         [one] => format!("{file}: {}: {}", one.path, one.message),
         [first, rest @ ..] => {
-            format!(
-                "{file}: {}: {} (and {} more)",
-                first.path,
-                first.message,
-                rest.len()
-            )
+            format!("{file}: {}: {} (and {} more)", first.path, first.message, rest.len())
         }
     }
 }
@@ -132,10 +119,7 @@ impl fmt::Display for Stuck {
                 write!(out, "the schedule deadlocks: {}", waiting.join("; "))
             }
             Stuck::EventLimit { limit, reached } => {
-                write!(
-                    out,
-                    "stopped after {limit} events at {reached} of simulated time"
-                )
+                write!(out, "stopped after {limit} events at {reached} of simulated time")
             }
         }
     }

@@ -12,10 +12,20 @@ pub mod units;
 
 pub mod error;
 
+pub mod suggestion;
+
 pub mod topology;
 
 pub mod fabric;
 
 pub mod schedule;
 
+pub mod algorithm;
+
 pub mod engine;
+
+pub mod prediction;
+
+pub mod input;
+
+pub mod validation;

@@ -152,11 +152,7 @@ impl Bandwidth {
 
     /// The rate that moves `bytes` in `time`; zero time gives zero.
     pub fn of(bytes: u64, time: Time) -> Bandwidth {
-        if time == Time::ZERO {
-            Bandwidth(0.0)
-        } else {
-            Bandwidth(bytes as f64 / time.as_s())
-        }
+        if time == Time::ZERO { Bandwidth(0.0) } else { Bandwidth(bytes as f64 / time.as_s()) }
     }
 }
 
@@ -170,11 +166,7 @@ impl Mul<f64> for Bandwidth {
 impl fmt::Display for Bandwidth {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let gb = self.as_gb_per_s();
-        if gb >= 100.0 {
-            write!(out, "{gb:.0} GB/s")
-        } else {
-            write!(out, "{gb:.1} GB/s")
-        }
+        if gb >= 100.0 { write!(out, "{gb:.0} GB/s") } else { write!(out, "{gb:.1} GB/s") }
     }
 }
 
@@ -187,10 +179,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is no size: write bytes as 43008, 32K, 8M or 1G");
     let trimmed = text.trim();
     let lower = trimmed.to_ascii_lowercase();
-    let body = lower
-        .strip_suffix("ib")
-        .or_else(|| lower.strip_suffix('b'))
-        .unwrap_or(&lower);
+    let body = lower.strip_suffix("ib").or_else(|| lower.strip_suffix('b')).unwrap_or(&lower);
     let (digits, shift) = match body.chars().last() {
         Some('k') => (&body[..body.len() - 1], 10),
         Some('m') => (&body[..body.len() - 1], 20),
@@ -246,10 +235,7 @@ mod tests {
     #[test]
     fn a_byte_at_gen5_x16_takes_16_ps() {
         // 62.5 GB/s: 1e15 fs / 62.5e9 = 16,000 fs.
-        assert_eq!(
-            Bandwidth::from_gb_per_s(62.5).femtoseconds_per_byte(),
-            16_000
-        );
+        assert_eq!(Bandwidth::from_gb_per_s(62.5).femtoseconds_per_byte(), 16_000);
     }
 
     #[test]

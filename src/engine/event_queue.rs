@@ -85,11 +85,7 @@ impl<E: Copy> EventQueue<E> {
     pub fn push(&mut self, time: Time, event: E) {
         let time = time.as_ps();
         assert!(time >= self.now, "events do not go back in time");
-        let entry = Entry {
-            time,
-            sequence: self.sequence,
-            event,
-        };
+        let entry = Entry { time, sequence: self.sequence, event };
         self.sequence += 1;
         self.length += 1;
         let bucket = time >> BUCKET_SHIFT;
@@ -150,8 +146,7 @@ impl<E: Copy> EventQueue<E> {
         let slot = self.bucket as usize & (BUCKETS - 1);
         std::mem::swap(&mut self.current, &mut self.wheel[slot]);
         self.occupied[slot / 64] &= !(1 << (slot % 64));
-        self.current
-            .sort_unstable_by_key(|entry| Reverse(entry.key()));
+        self.current.sort_unstable_by_key(|entry| Reverse(entry.key()));
         true
     }
 
@@ -215,9 +210,7 @@ mod tests {
         let mut list: Vec<(u64, u64)> = Vec::new();
         let mut state = 12_345_u64;
         let mut random = move || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             state >> 33
         };
         let mut label = 0;

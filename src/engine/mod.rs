@@ -38,18 +38,12 @@ impl Fidelity {
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        Self::ALL
-            .iter()
-            .find(|entry| entry.0 == self)
-            .map_or("", |entry| entry.1)
+        Self::ALL.iter().find(|entry| entry.0 == self).map_or("", |entry| entry.1)
     }
 
     /// The model of this name.
     pub fn from_name(name: &str) -> Option<Fidelity> {
-        Self::ALL
-            .iter()
-            .find(|entry| entry.1 == name)
-            .map(|entry| entry.0)
+        Self::ALL.iter().find(|entry| entry.1 == name).map(|entry| entry.0)
     }
 }
 

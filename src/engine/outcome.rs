@@ -38,20 +38,12 @@ pub struct Outcome {
 impl Outcome {
     /// When the last rank ended a call.
     pub fn call_end(&self, call: usize) -> Time {
-        self.call_ends[call]
-            .iter()
-            .copied()
-            .max()
-            .unwrap_or_default()
+        self.call_ends[call].iter().copied().max().unwrap_or_default()
     }
 
     /// Time from the end of call `call - 1` (or the start) to the end of call `call`.
     pub fn call_time(&self, call: usize) -> Time {
-        let before = if call == 0 {
-            Time::ZERO
-        } else {
-            self.call_end(call - 1)
-        };
+        let before = if call == 0 { Time::ZERO } else { self.call_end(call - 1) };
         self.call_end(call).saturating_sub(before)
     }
 
@@ -67,25 +59,15 @@ impl Outcome {
 
     /// Payload rate of a block's loads after the warm-up, GB/s.
     pub fn load_rate(&self, rank: usize, block: usize) -> f64 {
-        rate(
-            self.blocks[rank][block].loaded,
-            self.ended.saturating_sub(self.counted_from),
-        )
+        rate(self.blocks[rank][block].loaded, self.ended.saturating_sub(self.counted_from))
     }
 
     /// Payload rate of a block's stores after the warm-up, GB/s.
     pub fn store_rate(&self, rank: usize, block: usize) -> f64 {
-        rate(
-            self.blocks[rank][block].stored,
-            self.ended.saturating_sub(self.counted_from),
-        )
+        rate(self.blocks[rank][block].stored, self.ended.saturating_sub(self.counted_from))
     }
 }
 
 fn rate(bytes: u64, time: Time) -> f64 {
-    if time == Time::ZERO {
-        0.0
-    } else {
-        bytes as f64 / time.as_ns()
-    }
+    if time == Time::ZERO { 0.0 } else { bytes as f64 / time.as_ns() }
 }

@@ -17,19 +17,11 @@ pub struct SlotRange {
 
 impl SlotRange {
     /// No slots.
-    pub const EMPTY: SlotRange = SlotRange {
-        first: 0,
-        count: 0,
-        stride: 1,
-    };
+    pub const EMPTY: SlotRange = SlotRange { first: 0, count: 0, stride: 1 };
 
     /// One slot.
     pub fn one(slot: u32) -> SlotRange {
-        SlotRange {
-            first: slot,
-            count: 1,
-            stride: 1,
-        }
+        SlotRange { first: slot, count: 1, stride: 1 }
     }
 
     /// The slots.
@@ -53,15 +45,7 @@ pub struct Slots {
 impl Slots {
     /// `count` unmarked slots.
     pub fn new(count: usize) -> Slots {
-        Slots {
-            slots: vec![
-                Slot {
-                    visible: Time::MAX,
-                    waiter: NONE
-                };
-                count
-            ],
-        }
+        Slots { slots: vec![Slot { visible: Time::MAX, waiter: NONE }; count] }
     }
 
     /// Marks a slot; returns the waiting actor, if any.
@@ -79,20 +63,13 @@ impl Slots {
 
     /// When the last of the slots became visible; `Time::MAX` while one is not.
     pub fn all_visible(&self, range: SlotRange) -> Time {
-        range
-            .iter()
-            .map(|slot| self.visible(slot))
-            .max()
-            .unwrap_or(Time::ZERO)
+        range.iter().map(|slot| self.visible(slot)).max().unwrap_or(Time::ZERO)
     }
 
     /// Lets an actor wait for a slot that is not marked yet.
     pub fn wait(&mut self, slot: u32, actor: u32) {
         let slot = &mut self.slots[slot as usize];
-        assert!(
-            slot.waiter == NONE && slot.visible == Time::MAX,
-            "one actor waits for a slot"
-        );
+        assert!(slot.waiter == NONE && slot.visible == Time::MAX, "one actor waits for a slot");
         slot.waiter = actor;
     }
 }

@@ -30,20 +30,12 @@ impl Fabric {
         let latency = self.diameter(gpus);
         if gpus.len() < 2 {
             let time = Time::ZERO;
-            return Bound {
-                time,
-                latency: time,
-                transfer: time,
-                limit: "nothing to do".into(),
-            };
+            return Bound { time, latency: time, transfer: time, limit: "nothing to do".into() };
         }
         let mut transfer = Time::ZERO;
         let mut limit = "latency".to_string();
         let mut consider = |needed: f64, links: &[LinkId], name: String| {
-            let rate: f64 = links
-                .iter()
-                .map(|&link| self.payload_rate(link).as_gb_per_s())
-                .sum();
+            let rate: f64 = links.iter().map(|&link| self.payload_rate(link).as_gb_per_s()).sum();
             let time = Time::from_ns(needed / rate.max(1e-9));
             if time > transfer {
                 transfer = time;
@@ -52,17 +44,9 @@ impl Fabric {
         };
         for (link, senders) in self.cut_links(gpus) {
             let sends = senders.len() as f64;
-            let needed = if senders.len() == 1 {
-                2.0 * (n - 1.0) / n
-            } else {
-                1.0
-            };
+            let needed = if senders.len() == 1 { 2.0 * (n - 1.0) / n } else { 1.0 };
             let _ = sends;
-            consider(
-                needed * bytes as f64,
-                &[link],
-                self.links[link as usize].label.clone(),
-            );
+            consider(needed * bytes as f64, &[link], self.links[link as usize].label.clone());
         }
         for (a, b) in self.socket_pairs() {
             let links: Vec<LinkId> = (0..self.links.len() as u32)
@@ -76,12 +60,7 @@ impl Fabric {
         if latency >= transfer {
             limit = "latency".into();
         }
-        Bound {
-            time,
-            latency,
-            transfer,
-            limit,
-        }
+        Bound { time, latency, transfer, limit }
     }
 
     /// The longest idle one-way trip of a flag between two of the GPUs.
@@ -107,8 +86,7 @@ impl Fabric {
         let mut cuts = Vec::new();
         for link in 0..self.links.len() as u32 {
             let uses = |a: usize, b: usize| {
-                self.path(a as EndpointId, b as EndpointId)
-                    .is_some_and(|path| path.contains(&link))
+                self.path(a as EndpointId, b as EndpointId).is_some_and(|path| path.contains(&link))
             };
             let senders: Vec<usize> = gpus
                 .iter()

@@ -57,44 +57,17 @@ pub enum DeviceClass {
 impl DeviceClass {
     /// All classes with the word used for them and the embedded file.
     pub const ALL: [(DeviceClass, &'static str, &'static str); 6] = [
-        (
-            DeviceClass::Gpu,
-            "gpu",
-            include_str!("../../calibration/gpus.json"),
-        ),
-        (
-            DeviceClass::Switch,
-            "pcie_switch",
-            include_str!("../../calibration/switches.json"),
-        ),
-        (
-            DeviceClass::Socket,
-            "socket",
-            include_str!("../../calibration/sockets.json"),
-        ),
-        (
-            DeviceClass::NvSwitch,
-            "nv_switch",
-            include_str!("../../calibration/nvswitches.json"),
-        ),
-        (
-            DeviceClass::Link,
-            "link",
-            include_str!("../../calibration/links.json"),
-        ),
-        (
-            DeviceClass::Library,
-            "library",
-            include_str!("../../calibration/libraries.json"),
-        ),
+        (DeviceClass::Gpu, "gpu", include_str!("../../calibration/gpus.json")),
+        (DeviceClass::Switch, "pcie_switch", include_str!("../../calibration/switches.json")),
+        (DeviceClass::Socket, "socket", include_str!("../../calibration/sockets.json")),
+        (DeviceClass::NvSwitch, "nv_switch", include_str!("../../calibration/nvswitches.json")),
+        (DeviceClass::Link, "link", include_str!("../../calibration/links.json")),
+        (DeviceClass::Library, "library", include_str!("../../calibration/libraries.json")),
     ];
 
     /// The word used for the class in topology files.
     pub fn word(self) -> &'static str {
-        Self::ALL
-            .iter()
-            .find(|entry| entry.0 == self)
-            .map_or("", |entry| entry.1)
+        Self::ALL.iter().find(|entry| entry.0 == self).map_or("", |entry| entry.1)
     }
 }
 
@@ -178,11 +151,7 @@ impl Calibration {
 
     /// Names of all devices of a class, sorted.
     pub fn names(&self, class: DeviceClass) -> Vec<&str> {
-        self.devices
-            .keys()
-            .filter(|key| key.0 == class)
-            .map(|key| key.1.as_str())
-            .collect()
+        self.devices.keys().filter(|key| key.0 == class).map(|key| key.1.as_str()).collect()
     }
 
     /// The device.
@@ -216,10 +185,7 @@ impl Calibration {
             }
         }
         Err(Error::request(
-            format!(
-                "the calibration of {} `{name}` has no `{constant}`",
-                class.word()
-            ),
+            format!("the calibration of {} `{name}` has no `{constant}`", class.word()),
             "add it, or name a device it is `like`",
         ))
     }
@@ -260,11 +226,7 @@ impl Calibration {
             for constant in device.constants.values_mut() {
                 if group.holds(*class, &constant.unit) {
                     let factor = (sigmas * relative_uncertainty(constant.confidence)).exp();
-                    let slower = if constant.unit == "GB/s" {
-                        1.0 / factor
-                    } else {
-                        factor
-                    };
+                    let slower = if constant.unit == "GB/s" { 1.0 / factor } else { factor };
                     constant.value *= slower;
                 }
             }
@@ -292,15 +254,9 @@ mod tests {
         let calibration = Calibration::embedded().expect("embedded calibration reads");
         for (class, device, name, constant) in calibration.iter() {
             let place = format!("{class:?} {device} {name}");
-            assert!(
-                constant.value.is_finite() && constant.value >= 0.0,
-                "{place}"
-            );
+            assert!(constant.value.is_finite() && constant.value >= 0.0, "{place}");
             assert!(!constant.source.is_empty(), "{place} has no source");
-            assert!(
-                matches!(constant.unit.as_str(), "ns" | "GB/s" | "B" | "1"),
-                "{place} unit"
-            );
+            assert!(matches!(constant.unit.as_str(), "ns" | "GB/s" | "B" | "1"), "{place} unit");
         }
     }
 
@@ -308,11 +264,7 @@ mod tests {
     fn like_chains_end() {
         let calibration = Calibration::embedded().expect("embedded calibration reads");
         for (class, device, _, _) in calibration.iter() {
-            assert!(
-                calibration
-                    .constant(class, device, "no such constant")
-                    .is_err()
-            );
+            assert!(calibration.constant(class, device, "no such constant").is_err());
         }
     }
 
@@ -320,10 +272,8 @@ mod tests {
     fn a_perturbation_slows_down() {
         let calibration = Calibration::embedded().expect("embedded calibration reads");
         let slower = calibration.perturbed(UncertaintyGroup::GpuLatency, 1.0);
-        let read = |c: &Calibration| {
-            c.value(DeviceClass::Gpu, "h200", "local_load")
-                .expect("known")
-        };
+        let read =
+            |c: &Calibration| c.value(DeviceClass::Gpu, "h200", "local_load").expect("known");
         assert!(read(&slower) > read(&calibration));
     }
 }

@@ -219,16 +219,11 @@ impl<'a> Build<'a> {
                 if self.topology.settings.iommu && self.is_root_port(from, to) {
                     usable *= IOMMU_SHARE;
                 }
-                (
-                    kind.raw_bandwidth() * usable,
-                    Time::from_ns(value("propagation")?) + traversal,
-                )
+                (kind.raw_bandwidth() * usable, Time::from_ns(value("propagation")?) + traversal)
             }
         };
         let socket_number = |id: NodeId| {
-            self.sockets
-                .iter()
-                .position(|&socket| Some(socket) == self.topology.socket_of(id))
+            self.sockets.iter().position(|&socket| Some(socket) == self.topology.socket_of(id))
         };
         let sockets = match (class, socket_number(from), socket_number(to)) {
             (LinkClass::Socket, Some(a), Some(b)) => Some((a as u8, b as u8)),
@@ -254,9 +249,7 @@ impl<'a> Build<'a> {
     }
 
     fn is_root_port(&self, a: NodeId, b: NodeId) -> bool {
-        [a, b]
-            .iter()
-            .any(|&id| matches!(self.topology.kind(id), NodeKind::HostBridge(_)))
+        [a, b].iter().any(|&id| matches!(self.topology.kind(id), NodeKind::HostBridge(_)))
     }
 
     /// Wire rate of one socket link: the measured payload rate of 256-byte writes where the file
@@ -270,21 +263,13 @@ impl<'a> Build<'a> {
         if let Some(payload) = measured {
             return Ok(Bandwidth::from_gb_per_s(payload * (256.0 + 24.0) / 256.0));
         }
-        let (class, model) = self
-            .forwarder(from)
-            .unwrap_or((DeviceClass::Socket, "epyc-turin"));
+        let (class, model) = self.forwarder(from).unwrap_or((DeviceClass::Socket, "epyc-turin"));
         Ok(raw * self.calibration.value(class, model, "socket_efficiency")?)
     }
 
     fn socket_hop(&self, to: NodeId) -> Result<Time> {
-        let (class, model) = self
-            .forwarder(to)
-            .unwrap_or((DeviceClass::Socket, "epyc-turin"));
-        Ok(Time::from_ns(self.calibration.value(
-            class,
-            model,
-            "socket_hop",
-        )?))
+        let (class, model) = self.forwarder(to).unwrap_or((DeviceClass::Socket, "epyc-turin"));
+        Ok(Time::from_ns(self.calibration.value(class, model, "socket_hop")?))
     }
 
     /// A pair of links between a socket and its memory for every quadrant with root ports.
@@ -380,10 +365,9 @@ impl<'a> Build<'a> {
         }
         hops.iter()
             .filter_map(|hop| match self.forwarder(hop.to) {
-                Some((DeviceClass::Socket, model)) => self
-                    .calibration
-                    .value(DeviceClass::Socket, model, "split")
-                    .ok(),
+                Some((DeviceClass::Socket, model)) => {
+                    self.calibration.value(DeviceClass::Socket, model, "split").ok()
+                }
                 _ => None,
             })
             .map(|split| split as u16)
@@ -397,10 +381,8 @@ impl<'a> Build<'a> {
             NodeKind::HostBridge(bridge) => Some(bridge.quadrant),
             _ => None,
         };
-        let mut quadrants = hops
-            .iter()
-            .flat_map(|hop| [quadrant(hop.from), quadrant(hop.to)])
-            .flatten();
+        let mut quadrants =
+            hops.iter().flat_map(|hop| [quadrant(hop.from), quadrant(hop.to)]).flatten();
         let first = quadrants.next().unwrap_or(0);
         let last = quadrants.last().unwrap_or(first);
         let memory_of = |id: NodeId| self.memories.iter().position(|&memory| memory == id);
@@ -420,15 +402,10 @@ impl<'a> Build<'a> {
                     links.push(self.first_link[index] + 2 * part + backwards);
                 }
                 None => {
-                    let memory = memory_of(hop.to)
-                        .map(|m| (m, 0))
-                        .or(memory_of(hop.from).map(|m| (m, 1)));
+                    let memory =
+                        memory_of(hop.to).map(|m| (m, 0)).or(memory_of(hop.from).map(|m| (m, 1)));
                     if let Some((number, backwards)) = memory {
-                        let near = if memory_of(source).is_some() {
-                            last
-                        } else {
-                            first
-                        };
+                        let near = if memory_of(source).is_some() { last } else { first };
                         let ports = &self.memory_links[number];
                         let port =
                             ports[usize::from(near & 3)].or(ports.iter().flatten().next().copied());
@@ -450,10 +427,7 @@ impl<'a> Build<'a> {
         }
         let mut memories = Vec::new();
         for &memory in &self.memories {
-            let socket = self
-                .topology
-                .socket_of(memory)
-                .map(|id| self.topology.kind(id));
+            let socket = self.topology.socket_of(memory).map(|id| self.topology.kind(id));
             if let Some(NodeKind::Socket(socket)) = socket {
                 memories.push(MemoryModel::of(self.calibration, &socket.model)?);
             }

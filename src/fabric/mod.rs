@@ -148,9 +148,7 @@ impl Fabric {
     /// The links from `source` to `target`, empty when they are one, `None` without a way.
     pub fn path(&self, source: EndpointId, target: EndpointId) -> Option<&[LinkId]> {
         let start = self.path_at(source, target)? as usize;
-        let length = self.path_links[start..]
-            .iter()
-            .position(|&link| link == END_OF_PATH)?;
+        let length = self.path_links[start..].iter().position(|&link| link == END_OF_PATH)?;
         Some(&self.path_links[start..start + length])
     }
 
@@ -162,11 +160,7 @@ impl Fabric {
     /// Sum of the path's latencies, without serialization and endpoints.
     pub fn path_latency(&self, source: EndpointId, target: EndpointId) -> Option<Time> {
         let path = self.path(source, target)?;
-        Some(
-            path.iter()
-                .map(|&link| self.links[link as usize].latency)
-                .sum(),
-        )
+        Some(path.iter().map(|&link| self.links[link as usize].latency).sum())
     }
 
     /// Whether the endpoint is a GPU.

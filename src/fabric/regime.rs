@@ -44,9 +44,7 @@ pub struct SlowedLink {
 impl FabricRegime {
     /// Takes over a declaration.
     pub fn of(declared: &Regime) -> FabricRegime {
-        FabricRegime {
-            declared: declared.clone(),
-        }
+        FabricRegime { declared: declared.clone() }
     }
 }
 
@@ -75,9 +73,8 @@ impl Fabric {
             let Some(path) = self.path(flow.issuer, flow.target) else {
                 continue;
             };
-            let crosses = path
-                .iter()
-                .any(|&link| self.links[link as usize].class == LinkClass::Socket);
+            let crosses =
+                path.iter().any(|&link| self.links[link as usize].class == LinkClass::Socket);
             if regime.across_sockets && !crosses {
                 continue;
             }
@@ -108,10 +105,7 @@ impl Fabric {
                 RegimeScope::Uplink => 1,
                 RegimeScope::SocketPair => {
                     let direction = self.links[link as usize].sockets;
-                    links
-                        .iter()
-                        .filter(|&&l| self.links[l as usize].sockets == direction)
-                        .count()
+                    links.iter().filter(|&&l| self.links[l as usize].sockets == direction).count()
                 }
             };
             slowed.push(SlowedLink {
@@ -144,15 +138,9 @@ impl Fabric {
                 matches!(link.class, LinkClass::Socket | LinkClass::Memory) && link.from == node
             })
         };
-        let up = path
-            .iter()
-            .copied()
-            .find(|&link| socket_node(self.links[link as usize].to))?;
-        let down = path
-            .iter()
-            .copied()
-            .rev()
-            .find(|&l| socket_node(self.links[l as usize].from))?;
+        let up = path.iter().copied().find(|&link| socket_node(self.links[link as usize].to))?;
+        let down =
+            path.iter().copied().rev().find(|&l| socket_node(self.links[l as usize].from))?;
         Some((up, down))
     }
 }

@@ -15,18 +15,10 @@ pub struct Builder {
 impl Builder {
     /// An empty schedule over ranks on these GPUs, each with `blocks` blocks of `threads`.
     pub fn new(name: impl Into<String>, gpus: &[u32], blocks: usize, threads: u32) -> Builder {
-        let block = Block {
-            executor: Executor::Sm,
-            threads,
-            background: false,
-            ops: Vec::new(),
-        };
+        let block = Block { executor: Executor::Sm, threads, background: false, ops: Vec::new() };
         let ranks = gpus
             .iter()
-            .map(|&gpu| RankProgram {
-                gpu,
-                blocks: vec![block.clone(); blocks],
-            })
+            .map(|&gpu| RankProgram { gpu, blocks: vec![block.clone(); blocks] })
             .collect();
         Builder {
             schedule: Schedule {
@@ -50,34 +42,23 @@ impl Builder {
         self.schedule.ranks[rank as usize].gpu
     }
 
-    /// Adds a message of `bytes` wire bytes.
+    /// Adds a message of `data` bytes.
     pub fn message(
         &mut self,
         from: u32,
         to: u32,
         home: EndpointId,
-        bytes: u32,
+        data: u32,
         lines: Lines,
     ) -> MessageId {
-        self.schedule.messages.push(Message {
-            from,
-            to,
-            home,
-            bytes,
-            lines,
-        });
+        let bytes = lines.wire_bytes(u64::from(data)) as u32;
+        self.schedule.messages.push(Message { from, to, home, bytes, data, lines });
         self.schedule.messages.len() as u32 - 1
     }
 
     /// Adds a buffer.
     pub fn buffer(&mut self, rank: u32, home: EndpointId, role: Role, bytes: u64) -> BufferId {
-        self.schedule.buffers.push(Buffer {
-            home,
-            rank,
-            role,
-            bytes,
-            cold: false,
-        });
+        self.schedule.buffers.push(Buffer { home, rank, role, bytes, cold: false });
         self.schedule.buffers.len() as u32 - 1
     }
 
@@ -88,9 +69,7 @@ impl Builder {
         bytes: u64,
         home: impl Fn(u32) -> EndpointId,
     ) -> Vec<BufferId> {
-        (0..self.ranks())
-            .map(|rank| self.buffer(rank, home(rank), role, bytes))
-            .collect()
+        (0..self.ranks()).map(|rank| self.buffer(rank, home(rank), role, bytes)).collect()
     }
 
     /// Marks a buffer as streamed over: its lines are not in the host's cache.
@@ -107,19 +86,12 @@ impl Builder {
 
     /// Appends an operation.
     pub fn push(&mut self, rank: u32, block: usize, op: Op) {
-        self.schedule.ranks[rank as usize].blocks[block]
-            .ops
-            .push(op);
+        self.schedule.ranks[rank as usize].blocks[block].ops.push(op);
     }
 
     /// Appends an operation to every block of every rank.
     pub fn push_all(&mut self, op: Op) {
-        for block in self
-            .schedule
-            .ranks
-            .iter_mut()
-            .flat_map(|rank| &mut rank.blocks)
-        {
+        for block in self.schedule.ranks.iter_mut().flat_map(|rank| &mut rank.blocks) {
             block.ops.push(op);
         }
     }
@@ -150,14 +122,7 @@ impl Builder {
                     self.push(rank, block, Op::Fence);
                 }
                 self.push(rank, block, Op::SignalPeers(base));
-                self.push(
-                    rank,
-                    block,
-                    Op::PollPeers {
-                        base,
-                        acquire: fenced,
-                    },
-                );
+                self.push(rank, block, Op::PollPeers { base, acquire: fenced });
                 self.push(rank, block, Op::BlockBarrier);
             }
         }
@@ -167,26 +132,12 @@ impl Builder {
     pub fn load(&mut self, rank: u32, block: usize, from: BufferId, part: Part, action: Action) {
         let (offset, bytes) = (part.offset, part.bytes);
         let kind = TrafficKind::SmRead;
-        self.push(
-            rank,
-            block,
-            Op::Load {
-                buffer: from,
-                offset,
-                bytes,
-                action,
-                kind,
-            },
-        );
+        self.push(rank, block, Op::Load { buffer: from, offset, bytes, action, kind });
     }
 
     /// The finished schedule.
     pub fn finish(self, bytes: u64, collective: Option<super::Collective>) -> Schedule {
-        Schedule {
-            bytes,
-            collective,
-            ..self.schedule
-        }
+        Schedule { bytes, collective, ..self.schedule }
     }
 }
 
@@ -213,19 +164,14 @@ pub fn trips(
     let first = width * block as u32;
     (0..length.div_ceil(stride)).filter_map(move |trip| {
         let from = trip * stride + first;
-        (from < length).then(|| Part {
-            offset: start + from,
-            bytes: width.min(length - from),
-        })
+        (from < length).then(|| Part { offset: start + from, bytes: width.min(length - from) })
     })
 }
 
 /// Cuts `bytes` into `parts` contiguous pieces, all but the last a multiple of 16 bytes and of
 /// equal size: `(offset, length)` of piece `index`; late pieces may be empty.
 pub fn slice(bytes: u64, parts: u32, index: u32) -> (u32, u32) {
-    let each = bytes
-        .div_ceil(u64::from(parts))
-        .div_ceil(u64::from(ELEMENT_BYTES))
+    let each = bytes.div_ceil(u64::from(parts)).div_ceil(u64::from(ELEMENT_BYTES))
         * u64::from(ELEMENT_BYTES);
     let start = (each * u64::from(index)).min(bytes);
     let end = (start + each).min(bytes);
@@ -240,29 +186,15 @@ mod tests {
     fn trips_of_14336_bytes_by_two_blocks() {
         // 896 elements over 2 x 512 threads: block 0 has 512 in one trip, block 1 has 384.
         let of = |block| trips(0, 14_336, block, 2, 512).collect::<Vec<_>>();
-        assert_eq!(
-            of(0),
-            [Part {
-                offset: 0,
-                bytes: 8192
-            }]
-        );
-        assert_eq!(
-            of(1),
-            [Part {
-                offset: 8192,
-                bytes: 6144
-            }]
-        );
+        assert_eq!(of(0), [Part { offset: 0, bytes: 8192 }]);
+        assert_eq!(of(1), [Part { offset: 8192, bytes: 6144 }]);
     }
 
     #[test]
     fn slices_cover_everything() {
         for bytes in [16_u64, 48, 14_336, 14_352, 100_000] {
             for parts in 1..=16 {
-                let total: u64 = (0..parts)
-                    .map(|i| u64::from(slice(bytes, parts, i).1))
-                    .sum();
+                let total: u64 = (0..parts).map(|i| u64::from(slice(bytes, parts, i).1)).sum();
                 assert_eq!(total, bytes);
             }
         }

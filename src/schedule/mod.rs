@@ -102,6 +102,8 @@ pub struct Message {
     pub home: EndpointId,
     /// Bytes stored, flags included.
     pub bytes: u32,
+    /// Data bytes among them.
+    pub data: u32,
     /// How data lie in it.
     pub lines: Lines,
 }
@@ -236,7 +238,12 @@ pub enum Op {
     /// One thread stores a flag message.
     Flag(MessageId),
     /// One thread polls a flag message.
-    PollFlag(MessageId),
+    PollFlag {
+        /// Polled.
+        message: MessageId,
+        /// With acquire loads.
+        acquire: bool,
+    },
     /// Threads 0..n store a flag to each other rank: messages `base + rank * n + peer`.
     SignalPeers(MessageId),
     /// Threads 0..n poll a flag of each other rank: messages `base + peer * n + rank`.
@@ -250,6 +257,19 @@ pub enum Op {
     Fence,
     /// All warps of the block meet.
     BlockBarrier,
+    /// Own data are loaded and stored elsewhere, as a send does.
+    Move {
+        /// Loaded from, in own memory.
+        from: BufferId,
+        /// Within that buffer.
+        from_offset: u32,
+        /// Stored to.
+        to: BufferId,
+        /// Within that buffer.
+        to_offset: u32,
+        /// Of the block.
+        bytes: u32,
+    },
     /// A copy engine moves bytes by writing (`push`) or by reading.
     Copy {
         /// Copied from.
@@ -271,11 +291,7 @@ impl Schedule {
 
     /// Total operations of all blocks.
     pub fn op_count(&self) -> usize {
-        self.ranks
-            .iter()
-            .flat_map(|rank| &rank.blocks)
-            .map(|block| block.ops.len())
-            .sum()
+        self.ranks.iter().flat_map(|rank| &rank.blocks).map(|block| block.ops.len()).sum()
     }
 
     /// All flows by traffic kind, from issuing GPU to addressed memory, for declared regimes.
@@ -284,11 +300,7 @@ impl Schedule {
         let mut flows = std::collections::BTreeSet::new();
         let mut add = |kind, issuer, target| {
             if issuer != target {
-                flows.insert(TrafficFlow {
-                    kind,
-                    issuer,
-                    target,
-                });
+                flows.insert(TrafficFlow { kind, issuer, target });
             }
         };
         for rank in &self.ranks {
@@ -297,7 +309,7 @@ impl Schedule {
                     Op::Load { buffer, kind, .. } => {
                         add(kind, rank.gpu, self.buffers[buffer as usize].home);
                     }
-                    Op::Write { buffer, .. } => {
+                    Op::Write { buffer, .. } | Op::Move { to: buffer, .. } => {
                         let target = self.buffers[buffer as usize].home;
                         add(TrafficKind::PostedWrite, rank.gpu, target);
                     }

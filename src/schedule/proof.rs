@@ -59,31 +59,14 @@ impl fmt::Display for Flaw {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Flaw::Deadlock { waiting } => write!(out, "blocks wait for each other: {waiting:?}"),
-            Flaw::Twice {
-                rank,
-                element,
-                ranks,
-            } => {
-                write!(
-                    out,
-                    "rank {rank}, element {element}: contributions {ranks:#b} added twice"
-                )
+            Flaw::Twice { rank, element, ranks } => {
+                write!(out, "rank {rank}, element {element}: contributions {ranks:#b} added twice")
             }
             Flaw::Mixed { rank, element } => {
-                write!(
-                    out,
-                    "rank {rank}, element {element}: different elements are added"
-                )
+                write!(out, "rank {rank}, element {element}: different elements are added")
             }
-            Flaw::Wrong {
-                rank,
-                element,
-                found,
-            } => {
-                write!(
-                    out,
-                    "rank {rank}, element {element}: ends with contributions {found:#b}"
-                )
+            Flaw::Wrong { rank, element, found } => {
+                write!(out, "rank {rank}, element {element}: ends with contributions {found:#b}")
             }
             Flaw::TooManyRanks => out.write_str("the proof holds at most 64 ranks"),
         }
@@ -139,10 +122,7 @@ impl<'a> Machine<'a> {
                 let mut values = vec![Value::default(); elements(buffer.bytes)];
                 if buffer.role == Role::Input {
                     for (index, value) in values.iter_mut().enumerate() {
-                        *value = Value {
-                            ranks: 1 << buffer.rank,
-                            element: index as u32 + 1,
-                        };
+                        *value = Value { ranks: 1 << buffer.rank, element: index as u32 + 1 };
                     }
                 }
                 values
@@ -151,7 +131,7 @@ impl<'a> Machine<'a> {
         let messages = schedule
             .messages
             .iter()
-            .map(|m| vec![None; elements(m.lines.data_bytes(u64::from(m.bytes))).max(1)])
+            .map(|m| vec![None; elements(u64::from(m.data)).max(1)])
             .collect();
         let per_block = |rank: &super::RankProgram| rank.blocks.len();
         Machine {
@@ -159,16 +139,8 @@ impl<'a> Machine<'a> {
             buffers,
             messages,
             flags: vec![false; schedule.messages.len()],
-            running: schedule
-                .ranks
-                .iter()
-                .map(|r| vec![BTreeMap::new(); per_block(r)])
-                .collect(),
-            position: schedule
-                .ranks
-                .iter()
-                .map(|r| vec![0; per_block(r)])
-                .collect(),
+            running: schedule.ranks.iter().map(|r| vec![BTreeMap::new(); per_block(r)]).collect(),
+            position: schedule.ranks.iter().map(|r| vec![0; per_block(r)]).collect(),
         }
     }
 
@@ -205,9 +177,7 @@ impl<'a> Machine<'a> {
                 return Ok(());
             }
             if !moved {
-                return Err(Flaw::Deadlock {
-                    waiting: unfinished,
-                });
+                return Err(Flaw::Deadlock { waiting: unfinished });
             }
         }
     }
@@ -216,46 +186,25 @@ impl<'a> Machine<'a> {
     fn step(&mut self, rank: usize, block: usize, op: Op) -> Result<bool, Flaw> {
         let n = self.schedule.rank_count() as u32;
         match op {
-            Op::Load {
-                buffer,
-                offset,
-                bytes,
-                action,
-                ..
-            } => {
+            Op::Load { buffer, offset, bytes, action, .. } => {
                 let first = (offset / ELEMENT_BYTES) as usize;
                 let values = &self.buffers[buffer as usize];
                 let found = values[first..first + elements(u64::from(bytes))].to_vec();
                 self.act(rank, block, first as u32, found, action)?;
             }
-            Op::Write {
-                buffer,
-                offset,
-                bytes,
-            } => {
+            Op::Write { buffer, offset, bytes } => {
                 let first = (offset / ELEMENT_BYTES) as usize;
                 let values = self.value(rank, block, first as u32, elements(u64::from(bytes)));
                 self.buffers[buffer as usize][first..first + values.len()].copy_from_slice(&values);
             }
-            Op::Send {
-                message,
-                offset,
-                bytes,
-                data,
-            } => {
+            Op::Send { message, offset, bytes, data } => {
                 let (at, count) = self.message_range(message, offset, bytes);
                 let values = self.value(rank, block, data / ELEMENT_BYTES, count);
                 for (slot, value) in self.messages[message as usize][at..].iter_mut().zip(values) {
                     *slot = Some(value);
                 }
             }
-            Op::Poll {
-                message,
-                offset,
-                bytes,
-                data,
-                action,
-            } => {
+            Op::Poll { message, offset, bytes, data, action } => {
                 let (at, count) = self.message_range(message, offset, bytes);
                 let slots = &self.messages[message as usize][at..at + count];
                 let Some(values) = slots.iter().copied().collect::<Option<Vec<Value>>>() else {
@@ -264,7 +213,7 @@ impl<'a> Machine<'a> {
                 self.act(rank, block, data / ELEMENT_BYTES, values, action)?;
             }
             Op::Flag(message) => self.flags[message as usize] = true,
-            Op::PollFlag(message) => return Ok(self.flags[message as usize]),
+            Op::PollFlag { message, .. } => return Ok(self.flags[message as usize]),
             Op::SignalPeers(base) => {
                 for peer in 0..n {
                     self.flags[(base + rank as u32 * n + peer) as usize] = true;
@@ -276,9 +225,14 @@ impl<'a> Machine<'a> {
                 });
                 return Ok(all);
             }
-            Op::Copy {
-                from, to, bytes, ..
-            } => {
+            Op::Move { from, from_offset, to, to_offset, bytes } => {
+                let count = elements(u64::from(bytes));
+                let first = (from_offset / ELEMENT_BYTES) as usize;
+                let values = self.buffers[from as usize][first..first + count].to_vec();
+                let first = (to_offset / ELEMENT_BYTES) as usize;
+                self.buffers[to as usize][first..first + count].copy_from_slice(&values);
+            }
+            Op::Copy { from, to, bytes, .. } => {
                 let count = elements(u64::from(bytes));
                 let values = self.buffers[from as usize][..count].to_vec();
                 self.buffers[to as usize][..count].copy_from_slice(&values);
@@ -290,9 +244,10 @@ impl<'a> Machine<'a> {
 
     /// First element and number of elements of a range of a message.
     fn message_range(&self, message: u32, offset: u32, bytes: u32) -> (usize, usize) {
-        let lines = self.schedule.messages[message as usize].lines;
-        let at = lines.data_bytes(u64::from(offset)) / u64::from(ELEMENT_BYTES);
-        (at as usize, elements(lines.data_bytes(u64::from(bytes))))
+        let record = &self.schedule.messages[message as usize];
+        let data = |wire: u32| record.lines.data_bytes(u64::from(wire)).min(u64::from(record.data));
+        let at = data(offset) / u64::from(ELEMENT_BYTES);
+        (at as usize, elements(data(offset + bytes)) - at as usize)
     }
 
     fn value(&self, rank: usize, block: usize, first: u32, count: usize) -> Vec<Value> {
@@ -327,11 +282,7 @@ impl<'a> Machine<'a> {
                 for (index, (a, b)) in old.into_iter().zip(found).enumerate() {
                     let element = first as usize + index;
                     if a.ranks & b.ranks != 0 {
-                        return Err(Flaw::Twice {
-                            rank,
-                            element,
-                            ranks: a.ranks & b.ranks,
-                        });
+                        return Err(Flaw::Twice { rank, element, ranks: a.ranks & b.ranks });
                     }
                     if a.ranks != 0 && b.ranks != 0 && a.element != b.element {
                         return Err(Flaw::Mixed { rank, element });
@@ -367,25 +318,19 @@ impl<'a> Machine<'a> {
             };
             for element in range {
                 let wanted = match collective {
-                    Collective::AllReduce | Collective::ReduceScatter => Value {
-                        ranks: all,
-                        element: element as u32 + 1,
-                    },
-                    Collective::AllGather => Value {
-                        ranks: 1 << (element / piece),
-                        element: element as u32 + 1,
-                    },
+                    Collective::AllReduce | Collective::ReduceScatter => {
+                        Value { ranks: all, element: element as u32 + 1 }
+                    }
+                    Collective::AllGather => {
+                        Value { ranks: 1 << (element / piece), element: element as u32 + 1 }
+                    }
                     Collective::AllToAll => Value {
                         ranks: 1 << (element / piece),
                         element: (rank * piece + element % piece) as u32 + 1,
                     },
                 };
                 if values[element] != wanted {
-                    return Err(Flaw::Wrong {
-                        rank,
-                        element,
-                        found: values[element].ranks,
-                    });
+                    return Err(Flaw::Wrong { rank, element, found: values[element].ranks });
                 }
             }
         }

@@ -4,6 +4,7 @@
 //! machine already prints. It holds no measured constant: those are in [`crate::fabric`]'s
 //! calibration, looked up by the model names used here.
 
+pub mod checks;
 pub mod link;
 pub mod path;
 pub mod route;
@@ -114,7 +115,7 @@ pub struct PcieSwitch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Socket {
-    /// CPU model, such as `epyc-9575f`.
+    /// CPU model, such as `epyc-turin`.
     pub model: String,
 }
 
@@ -178,11 +179,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings {
-            peer_to_peer: true,
-            acs_redirect: false,
-            iommu: false,
-        }
+        Settings { peer_to_peer: true, acs_redirect: false, iommu: false }
     }
 }
 
@@ -273,10 +270,7 @@ impl Topology {
 
     /// The node of this name.
     pub fn find(&self, name: &str) -> Option<NodeId> {
-        self.nodes
-            .iter()
-            .position(|node| node.id == name)
-            .map(|index| NodeId(index as u32))
+        self.nodes.iter().position(|node| node.id == name).map(|index| NodeId(index as u32))
     }
 
     /// The node's kind.

@@ -119,21 +119,13 @@ impl Topology {
             Some(common) if is_switch(common) => {
                 let before = |chain: &[NodeId]| chain.iter().position(|id| id == common);
                 let switches = before(&up_a).unwrap_or(1).max(before(&up_b).unwrap_or(1));
-                if switches <= 1 {
-                    PathType::Pix
-                } else {
-                    PathType::Pxb
-                }
+                if switches <= 1 { PathType::Pix } else { PathType::Pxb }
             }
             Some(_) => PathType::Phb,
             None => {
                 let socket =
                     |chain: &[NodeId]| chain.last().and_then(|&bridge| self.socket_of(bridge));
-                if socket(&up_a) == socket(&up_b) {
-                    PathType::Node
-                } else {
-                    PathType::Sys
-                }
+                if socket(&up_a) == socket(&up_b) { PathType::Node } else { PathType::Sys }
             }
         }
     }

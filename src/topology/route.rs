@@ -26,6 +26,9 @@ const PCIE_HOP: u32 = 100;
 const NVLINK_HOP: u32 = 10;
 const ON_CHIP_HOP: u32 = 10;
 const SOCKET_HOP: u32 = 150;
+/// Through a node that does not forward: more than any open path, and a sum of it over all nodes
+/// still fits.
+const CLOSED: u64 = 1 << 40;
 
 /// The machine's graph, ready to answer routes.
 pub struct Router<'a> {
@@ -111,10 +114,7 @@ impl<'a> Router<'a> {
     }
 
     fn shortest(&self, source: NodeId, target: NodeId) -> Option<Vec<Hop>> {
-        let (start, goal) = (
-            NodeIndex::new(source.index()),
-            NodeIndex::new(target.index()),
-        );
+        let (start, goal) = (NodeIndex::new(source.index()), NodeIndex::new(target.index()));
         let (_, nodes) = astar(
             &self.graph,
             start,
@@ -122,11 +122,7 @@ impl<'a> Router<'a> {
             |edge| {
                 let from = self.graph[edge.source()];
                 let closed = from != source && !self.forwards(from);
-                if closed {
-                    u32::MAX / 4
-                } else {
-                    edge.weight().1
-                }
+                if closed { CLOSED } else { u64::from(edge.weight().1) }
             },
             |_| 0,
         )?;

@@ -26,18 +26,10 @@ impl<N: Network> Machine<'_, N> {
         let gpu = self.blocks[block].gpu;
         let start = self.fabric.gpus[gpu as usize].copy_engine_start;
         let _ = (from, to, bytes, push);
-        let begin = if self.blocks[block].background {
-            self.now
-        } else {
-            self.now + start
-        };
+        let begin = if self.blocks[block].background { self.now } else { self.now + start };
         let record = &mut self.actors[actor as usize];
         record.state = State::Copy;
-        record.copy = CopyState {
-            next_issue: begin,
-            armed: true,
-            ..CopyState::default()
-        };
+        record.copy = CopyState { next_issue: begin, armed: true, ..CopyState::default() };
         self.queue.push(begin, Wrapped::Repoll(actor));
         super::ops::Next::Waits
     }
@@ -47,12 +39,7 @@ impl<N: Network> Machine<'_, N> {
         let record = &self.actors[actor as usize];
         let ops = self.blocks[record.block as usize].ops;
         match ops.get(record.position.checked_sub(1)? as usize)? {
-            &Op::Copy {
-                from,
-                to,
-                bytes,
-                push,
-            } => Some((from, to, bytes, push)),
+            &Op::Copy { from, to, bytes, push } => Some((from, to, bytes, push)),
             _ => None,
         }
     }
@@ -66,11 +53,7 @@ impl<N: Network> Machine<'_, N> {
         let gpu = self.blocks[block].gpu;
         let model = &self.fabric.gpus[gpu as usize];
         let target = self.schedule.buffers[if push { to } else { from } as usize].home;
-        let window = if push {
-            WRITE_WINDOW
-        } else {
-            model.copy_engine_read_window
-        };
+        let window = if push { WRITE_WINDOW } else { model.copy_engine_read_window };
         let limit = self.copy_rate(gpu, target);
         loop {
             let record = &mut self.actors[actor as usize];
@@ -81,8 +64,7 @@ impl<N: Network> Machine<'_, N> {
             if record.copy.next_issue > self.now {
                 if !record.copy.armed {
                     record.copy.armed = true;
-                    self.queue
-                        .push(record.copy.next_issue, Wrapped::Repoll(actor));
+                    self.queue.push(record.copy.next_issue, Wrapped::Repoll(actor));
                 }
                 return;
             }
@@ -92,36 +74,17 @@ impl<N: Network> Machine<'_, N> {
             record.copy.in_flight += bytes;
             record.copy.next_issue = record.copy.next_issue.max(self.now)
                 + Time::from_ns(f64::from(bytes) / limit.as_gb_per_s());
-            let mut context = Context {
-                queue: &mut self.queue,
-                notices: &mut self.notices,
-                slots: &self.slots,
-            };
+            let mut context =
+                Context { queue: &mut self.queue, notices: &mut self.notices, slots: &self.slots };
             let packet = model.copy_engine_tlp;
             if push {
                 let slots = SlotRange::EMPTY;
-                let store = Store {
-                    gpu,
-                    target,
-                    bytes,
-                    packet,
-                    slots,
-                    copier: actor,
-                };
+                let store = Store { gpu, target, bytes, packet, slots, copier: actor };
                 self.network.store(self.now, store, &mut context);
             } else {
                 let (kind, poll) = (TrafficKind::CopyRead, SlotRange::EMPTY);
-                let load = Load {
-                    gpu,
-                    target,
-                    address,
-                    bytes,
-                    packet,
-                    actor,
-                    kind,
-                    poll,
-                    cold: false,
-                };
+                let load =
+                    Load { gpu, target, address, bytes, packet, actor, kind, poll, cold: false };
                 self.network.load(self.now, load, &mut context);
             }
         }
@@ -130,10 +93,7 @@ impl<N: Network> Machine<'_, N> {
     /// The engine's own limit towards a memory.
     fn copy_rate(&self, gpu: u32, target: u32) -> Bandwidth {
         let model = &self.fabric.gpus[gpu as usize];
-        let first = self
-            .fabric
-            .path(gpu, target)
-            .and_then(|path| path.first().copied());
+        let first = self.fabric.path(gpu, target).and_then(|path| path.first().copied());
         match first.map(|link| self.fabric.links[link as usize].class) {
             Some(LinkClass::Nvlink) => model.copy_engine_nvlink,
             // Below Gen5 x16 the link is slower than the engine, which then keeps it full.

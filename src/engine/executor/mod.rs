@@ -9,7 +9,9 @@ use super::network::{ActorId, Context, NONE, Network, Notice, Wrapped};
 use super::outcome::{BlockUse, Outcome};
 use super::slots::{SlotRange, Slots};
 use crate::error::{Result, Stuck};
-use crate::fabric::Fabric;
+use std::collections::VecDeque;
+
+use crate::fabric::{EndpointId, Fabric};
 use crate::schedule::{Executor as BlockExecutor, Op, Schedule, WARP_BYTES};
 use crate::units::Time;
 
@@ -59,18 +61,11 @@ pub fn run<N: Network>(
         machine.handle(now, event);
         machine.events += 1;
         if machine.events >= options.events_max {
-            return Err(Stuck::EventLimit {
-                limit: options.events_max,
-                reached: now,
-            }
-            .into());
+            return Err(Stuck::EventLimit { limit: options.events_max, reached: now }.into());
         }
     }
     if machine.foreground && machine.running > 0 && options.stop_at == Time::MAX {
-        return Err(Stuck::Deadlock {
-            waiting: machine.culprits(),
-        }
-        .into());
+        return Err(Stuck::Deadlock { waiting: machine.culprits() }.into());
     }
     Ok(machine.outcome())
 }
@@ -83,11 +78,7 @@ enum State {
     /// That at most this many of its loads are out.
     Loads(u32),
     /// Slots in its own memory, since then.
-    Poll {
-        slots: SlotRange,
-        started: Time,
-        acquire: bool,
-    },
+    Poll { slots: SlotRange, started: Time, acquire: bool },
     /// The return of its polling load.
     PollLoad { slots: SlotRange, acquire: bool },
     /// The other warps of its block.
@@ -167,7 +158,7 @@ struct Machine<'a, N: Network> {
     blocks: Vec<BlockState<'a>>,
     ranks: Vec<RankState>,
     /// Actors waiting for room, by GPU.
-    waiting_room: Vec<Vec<ActorId>>,
+    waiting_room: Vec<VecDeque<(ActorId, EndpointId)>>,
     /// Last store of each GPU to an NVLink peer.
     last_nvlink_store: Vec<Option<Time>>,
     call_ends: Vec<Vec<Time>>,
@@ -210,22 +201,15 @@ impl<'a, N: Network> Machine<'a, N> {
             .iter()
             .map(|b| place(b.home, if b.cold { 0 } else { b.bytes }))
             .collect();
-        let message_address = schedule
-            .messages
-            .iter()
-            .map(|m| place(m.home, u64::from(m.bytes)))
-            .collect();
+        let message_address =
+            schedule.messages.iter().map(|m| place(m.home, u64::from(m.bytes))).collect();
         let (mut actors, mut blocks, mut ranks) = (Vec::new(), Vec::new(), Vec::new());
         let mut running = 0;
         for (number, rank) in schedule.ranks.iter().enumerate() {
             let first_of_rank = actors.len() as u32;
             for block in &rank.blocks {
                 let fused = N::FUSES_WARPS || block.executor == BlockExecutor::CopyEngine;
-                let count = if fused {
-                    1
-                } else {
-                    block.threads.div_ceil(32).max(1)
-                };
+                let count = if fused { 1 } else { block.threads.div_ceil(32).max(1) };
                 let first_actor = actors.len() as u32;
                 for warp in 0..count {
                     actors.push(Actor {
@@ -273,7 +257,7 @@ impl<'a, N: Network> Machine<'a, N> {
             slots_per_call,
             buffer_address,
             message_address,
-            waiting_room: vec![Vec::new(); fabric.gpu_count],
+            waiting_room: vec![VecDeque::new(); fabric.gpu_count],
             last_nvlink_store: vec![None; fabric.gpu_count],
             call_ends: vec![vec![Time::ZERO; ranks.len()]; options.calls as usize],
             running,
@@ -321,19 +305,15 @@ impl<'a, N: Network> Machine<'a, N> {
                     }
                 }
             }
-            Notice::Loaded {
-                actor,
-                at,
-                seen,
-                bytes,
-            } => self.loaded(actor, at, seen, bytes),
+            Notice::Loaded { actor, at, seen, bytes } => self.loaded(actor, at, seen, bytes),
             Notice::Departed(actor, bytes) => self.copy_departed(actor, bytes),
             Notice::Arrived(actor, bytes, at) => self.copy_arrived(actor, bytes, at),
             Notice::Room(gpu) => {
-                if self.waiting_room[gpu as usize].is_empty() {
-                    return;
+                let waiting = &mut self.waiting_room[gpu as usize];
+                let Some((actor, _)) = waiting.pop_front() else { return };
+                if let Some(&(_, target)) = waiting.front() {
+                    self.network.want_room(gpu, target);
                 }
-                let actor = self.waiting_room[gpu as usize].remove(0);
                 self.actors[actor as usize].state = State::Running;
                 self.queue.push(self.now, Wrapped::Wake(actor));
             }
@@ -351,15 +331,10 @@ impl<'a, N: Network> Machine<'a, N> {
         match self.actors[actor as usize].state {
             State::PollLoad { acquire, .. } => {
                 if seen {
-                    let extra = if acquire {
-                        model.poll_acquire_extra
-                    } else {
-                        Time::ZERO
-                    };
+                    let extra = if acquire { model.poll_acquire_extra } else { Time::ZERO };
                     self.resume(actor, back + extra);
                 } else {
-                    self.queue
-                        .push(back + model.poll_loop, Wrapped::Repoll(actor));
+                    self.queue.push(back + model.poll_loop, Wrapped::Repoll(actor));
                 }
             }
             State::Copy => self.copy_arrived(actor, bytes, at),
@@ -385,18 +360,10 @@ impl<'a, N: Network> Machine<'a, N> {
 
     /// Looks again at an actor that polls its own memory.
     fn poll_on(&mut self, actor: ActorId) {
-        let State::Poll {
-            slots,
-            started,
-            acquire,
-        } = self.actors[actor as usize].state
-        else {
+        let State::Poll { slots, started, acquire } = self.actors[actor as usize].state else {
             return;
         };
-        if let Some(missing) = slots
-            .iter()
-            .find(|&slot| self.slots.visible(slot) == Time::MAX)
-        {
+        if let Some(missing) = slots.iter().find(|&slot| self.slots.visible(slot) == Time::MAX) {
             self.slots.wait(missing, actor);
             return;
         }
@@ -408,11 +375,7 @@ impl<'a, N: Network> Machine<'a, N> {
         } else {
             (visible + model.poll_detect).max(started + model.local_load)
         };
-        let extra = if acquire {
-            model.poll_acquire_extra
-        } else {
-            Time::ZERO
-        };
+        let extra = if acquire { model.poll_acquire_extra } else { Time::ZERO };
         self.resume(actor, seen + extra);
     }
 

@@ -94,13 +94,7 @@ impl<N: Network> Machine<'_, N> {
         match op {
             Op::KernelStart(time) => self.kernel_start(actor, block, time),
             Op::Delay(time) => Next::At(self.now + time),
-            Op::Load {
-                buffer,
-                offset,
-                bytes,
-                kind,
-                ..
-            } => {
+            Op::Load { buffer, offset, bytes, kind, .. } => {
                 let (skip, bytes) = self.share(actor, bytes);
                 if bytes == 0 {
                     return Next::Now;
@@ -118,12 +112,16 @@ impl<N: Network> Machine<'_, N> {
                 let home = self.schedule.buffers[buffer as usize].home;
                 self.store(actor, block, home, bytes, SlotRange::EMPTY)
             }
-            Op::Send {
-                message,
-                offset,
-                bytes,
-                ..
-            } => {
+            Op::Move { to, bytes, .. } => {
+                let (_, bytes) = self.share(actor, bytes);
+                if bytes == 0 {
+                    return Next::Now;
+                }
+                let home = self.schedule.buffers[to as usize].home;
+                // The load of own data is under way while earlier stores are issued.
+                self.store(actor, block, home, bytes, SlotRange::EMPTY)
+            }
+            Op::Send { message, offset, bytes, .. } => {
                 let (skip, bytes) = self.share(actor, bytes);
                 if bytes == 0 {
                     return Next::Now;
@@ -132,12 +130,7 @@ impl<N: Network> Machine<'_, N> {
                 let home = self.schedule.messages[message as usize].home;
                 self.store(actor, block, home, bytes, SlotRange::one(slot))
             }
-            Op::Poll {
-                message,
-                offset,
-                bytes,
-                ..
-            } => {
+            Op::Poll { message, offset, bytes, .. } => {
                 let (skip, bytes) = self.share(actor, bytes);
                 if bytes == 0 {
                     return Next::Now;
@@ -146,7 +139,7 @@ impl<N: Network> Machine<'_, N> {
                 self.poll(actor, block, message, SlotRange::one(slot), bytes, false)
             }
             Op::Flag(_)
-            | Op::PollFlag(_)
+            | Op::PollFlag { .. }
             | Op::SignalPeers(_)
             | Op::PollPeers { .. }
             | Op::Fence
@@ -159,9 +152,9 @@ impl<N: Network> Machine<'_, N> {
                 let record = self.schedule.messages[message as usize];
                 self.store(actor, block, record.home, record.bytes, slot)
             }
-            Op::PollFlag(message) => {
+            Op::PollFlag { message, acquire } => {
                 let slot = SlotRange::one(self.slot(actor, message, 0));
-                self.poll(actor, block, message, slot, SECTOR, false)
+                self.poll(actor, block, message, slot, SECTOR, acquire)
             }
             Op::SignalPeers(base) => self.signal_peers(actor, block, base),
             Op::PollPeers { base, acquire } => {
@@ -170,21 +163,14 @@ impl<N: Network> Machine<'_, N> {
                 let first = self.slot(actor, base + rank, 0);
                 // A flag is one slot, so the column of an n x n matrix steps by n.
                 let stride = n;
-                let slots = SlotRange {
-                    first,
-                    count: n,
-                    stride,
-                };
+                let slots = SlotRange { first, count: n, stride };
                 self.poll(actor, block, base + rank, slots, SECTOR, acquire)
             }
             Op::Fence => self.fence(block),
             Op::BlockBarrier => self.block_barrier(actor, block),
-            Op::Copy {
-                from,
-                to,
-                bytes,
-                push,
-            } => self.copy_start(actor, block, from, to, bytes, push),
+            Op::Copy { from, to, bytes, push } => {
+                self.copy_start(actor, block, from, to, bytes, push)
+            }
         }
     }
 
@@ -232,10 +218,7 @@ impl<N: Network> Machine<'_, N> {
         Next::At(record.loads_done.max(self.now))
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one call site; the parts of one load"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "one call site; the parts of one load")]
     fn load(
         &mut self,
         actor: ActorId,
@@ -267,22 +250,9 @@ impl<N: Network> Machine<'_, N> {
         record.outstanding += 1;
         let (at, packet) = (start + model.load_request, model.sm_tlp);
         let poll = SlotRange::EMPTY;
-        let load = Load {
-            gpu,
-            target: home,
-            address,
-            bytes,
-            packet,
-            actor,
-            kind,
-            poll,
-            cold,
-        };
-        let mut context = Context {
-            queue: &mut self.queue,
-            notices: &mut self.notices,
-            slots: &self.slots,
-        };
+        let load = Load { gpu, target: home, address, bytes, packet, actor, kind, poll, cold };
+        let mut context =
+            Context { queue: &mut self.queue, notices: &mut self.notices, slots: &self.slots };
         self.network.load(at, load, &mut context);
         Next::Now
     }
@@ -299,7 +269,7 @@ impl<N: Network> Machine<'_, N> {
         let gpu = self.blocks[block].gpu;
         if home != gpu && !self.network.has_room(gpu, home) {
             self.actors[actor as usize].state = State::Room;
-            self.waiting_room[gpu as usize].push(actor);
+            self.waiting_room[gpu as usize].push_back((actor, home));
             return Next::Retry;
         }
         let model = &self.fabric.gpus[gpu as usize];
@@ -313,47 +283,29 @@ impl<N: Network> Machine<'_, N> {
         let start = self.now.max(state.store_free).max(record.store_free);
         let issued = start + unit;
         state.store_free = issued;
-        record.store_free = start
-            + if state.actor_count == 1 {
-                unit
-            } else {
-                model.warp_store_interval
-            };
+        record.store_free =
+            start + if state.actor_count == 1 { unit } else { model.warp_store_interval };
         if start >= self.options.counted_from {
             state.used.stored += u64::from(bytes);
         }
         if home == gpu {
             if slots.count > 0 {
-                self.notices
-                    .push(Notice::Visible(slots, issued + model.local_store_visible));
+                self.notices.push(Notice::Visible(slots, issued + model.local_store_visible));
             }
         } else {
             self.note_nvlink(gpu, home);
             let (at, packet) = (start + model.store_pipeline, model.sm_tlp);
             let copier = super::NONE;
-            let store = Store {
-                gpu,
-                target: home,
-                bytes,
-                packet,
-                slots,
-                copier,
-            };
-            let mut context = Context {
-                queue: &mut self.queue,
-                notices: &mut self.notices,
-                slots: &self.slots,
-            };
+            let store = Store { gpu, target: home, bytes, packet, slots, copier };
+            let mut context =
+                Context { queue: &mut self.queue, notices: &mut self.notices, slots: &self.slots };
             self.network.store(at, store, &mut context);
         }
         Next::At(issued)
     }
 
     fn note_nvlink(&mut self, gpu: u32, home: EndpointId) {
-        let first = self
-            .fabric
-            .path(gpu, home)
-            .and_then(|path| path.first().copied());
+        let first = self.fabric.path(gpu, home).and_then(|path| path.first().copied());
         if first.is_some_and(|link| self.fabric.links[link as usize].class == LinkClass::Nvlink) {
             self.last_nvlink_store[gpu as usize] = Some(self.now);
         }
@@ -363,8 +315,7 @@ impl<N: Network> Machine<'_, N> {
         let n = self.schedule.rank_count() as u32;
         let rank = self.blocks[block].rank;
         let own = self.slot(actor, base + rank * n + rank, 0);
-        self.notices
-            .push(Notice::Visible(SlotRange::one(own), self.now));
+        self.notices.push(Notice::Visible(SlotRange::one(own), self.now));
         let mut last = self.now;
         for peer in (0..n).filter(|&peer| peer != rank) {
             let message = base + rank * n + peer;
@@ -395,25 +346,14 @@ impl<N: Network> Machine<'_, N> {
         let issued = start + model.sm_store_interval / (2 * FLAG_SHARE);
         self.blocks[block].store_free = issued;
         if home == gpu {
-            self.notices
-                .push(Notice::Visible(slot, issued + model.local_store_visible));
+            self.notices.push(Notice::Visible(slot, issued + model.local_store_visible));
         } else {
             self.note_nvlink(gpu, home);
             let (at, packet) = (start + model.store_pipeline, model.sm_tlp);
             let copier = super::NONE;
-            let store = Store {
-                gpu,
-                target: home,
-                bytes: 4,
-                packet,
-                slots: slot,
-                copier,
-            };
-            let mut context = Context {
-                queue: &mut self.queue,
-                notices: &mut self.notices,
-                slots: &self.slots,
-            };
+            let store = Store { gpu, target: home, bytes: 4, packet, slots: slot, copier };
+            let mut context =
+                Context { queue: &mut self.queue, notices: &mut self.notices, slots: &self.slots };
             self.network.store(at, store, &mut context);
         }
         let _ = actor;
@@ -432,11 +372,7 @@ impl<N: Network> Machine<'_, N> {
         let gpu = self.blocks[block].gpu;
         let home = self.schedule.messages[message as usize].home;
         if home == gpu {
-            self.actors[actor as usize].state = State::Poll {
-                slots,
-                started: self.now,
-                acquire,
-            };
+            self.actors[actor as usize].state = State::Poll { slots, started: self.now, acquire };
             self.poll_on(actor);
         } else {
             self.actors[actor as usize].state = State::PollLoad { slots, acquire };
@@ -467,11 +403,8 @@ impl<N: Network> Machine<'_, N> {
             cold: false,
         };
         let at = self.now + model.load_request;
-        let mut context = Context {
-            queue: &mut self.queue,
-            notices: &mut self.notices,
-            slots: &self.slots,
-        };
+        let mut context =
+            Context { queue: &mut self.queue, notices: &mut self.notices, slots: &self.slots };
         self.network.load(at, load, &mut context);
     }
 
@@ -490,7 +423,7 @@ impl<N: Network> Machine<'_, N> {
         let op = self.blocks[block].ops[record.position as usize - 1];
         let (message, bytes) = match op {
             Op::Poll { message, bytes, .. } => (message, self.share(actor, bytes).1),
-            Op::PollFlag(message) => (message, SECTOR),
+            Op::PollFlag { message, .. } => (message, SECTOR),
             Op::PollPeers { base, .. } => (base + self.blocks[block].rank, SECTOR),
             _ => return,
         };

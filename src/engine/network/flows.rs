@@ -107,20 +107,12 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
         let mut costs: Vec<(LinkId, u64)> = Vec::new();
         for &link in self.fabric.path(from, to).unwrap_or(&[]) {
             let record = &self.fabric.links[link as usize];
-            let overhead = if reads {
-                record.completion_overhead
-            } else {
-                record.write_overhead
-            };
+            let overhead = if reads { record.completion_overhead } else { record.write_overhead };
             // Acknowledgements of the requests travel with the data.
             let dllp = if reads { record.dllp } else { 0 };
             let wire = packet + overhead * pieces + dllp;
             let mut cost = record.fs_per_byte * u64::from(wire) / u64::from(packet);
-            for slowed in self
-                .slowed
-                .iter()
-                .filter(|s| s.link == link && s.kind == kind)
-            {
+            for slowed in self.slowed.iter().filter(|s| s.link == link && s.kind == kind) {
                 cost = cost.max(slowed.rate.femtoseconds_per_byte());
             }
             costs.push((link, cost));
@@ -194,10 +186,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
     }
 
     fn touches_others(&self, pipe: u32) -> bool {
-        self.pipes[pipe as usize]
-            .costs
-            .iter()
-            .any(|&(link, _)| self.users[link as usize] > 0)
+        self.pipes[pipe as usize].costs.iter().any(|&(link, _)| self.users[link as usize] > 0)
     }
 
     /// Rates of all active pipes anew.
@@ -211,9 +200,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
         let demands: Vec<Demand<'_>> = self
             .active
             .iter()
-            .map(|&pipe| Demand {
-                costs: &self.pipes[pipe as usize].costs,
-            })
+            .map(|&pipe| Demand { costs: &self.pipes[pipe as usize].costs })
             .collect();
         let rates = fair_rates(self.users.len(), &demands);
         for (place, rate) in rates.into_iter().enumerate() {
@@ -245,18 +232,12 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
         match self.items[item as usize] {
             Item::Store(store) => {
                 if store.copier != NONE {
-                    context
-                        .notices
-                        .push(Notice::Departed(store.copier, store.bytes));
+                    context.notices.push(Notice::Departed(store.copier, store.bytes));
                 }
-                context
-                    .queue
-                    .push(now + latency, Wrapped::Network(Event::Landed(item)));
+                context.queue.push(now + latency, Wrapped::Network(Event::Landed(item)));
             }
             Item::Load { .. } => {
-                context
-                    .queue
-                    .push(now + latency, Wrapped::Network(Event::Back(item)));
+                context.queue.push(now + latency, Wrapped::Network(Event::Back(item)));
             }
         }
         if let Some(next) = next {
@@ -284,12 +265,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
         };
         let seen = load.poll.count > 0 && context.slots.all_visible(load.poll) <= now;
         self.items[item as usize] = Item::Load { load, seen };
-        let pipe = self.pipe(
-            load.target,
-            load.gpu,
-            load.kind,
-            load.packet.min(load.bytes),
-        );
+        let pipe = self.pipe(load.target, load.gpu, load.kind, load.packet.min(load.bytes));
         self.enter(now, pipe, item, context);
     }
 
@@ -316,21 +292,19 @@ impl<const SHARED: bool> Network for Flows<'_, SHARED> {
 
     fn store(&mut self, at: Time, store: Store, context: &mut Queue<'_>) {
         let item = self.keep(Item::Store(store));
-        context
-            .queue
-            .push(at, Wrapped::Network(Event::Inject(item)));
+        context.queue.push(at, Wrapped::Network(Event::Inject(item)));
     }
 
     fn load(&mut self, at: Time, load: Load, context: &mut Queue<'_>) {
         let item = self.keep(Item::Load { load, seen: false });
-        context
-            .queue
-            .push(at, Wrapped::Network(Event::Inject(item)));
+        context.queue.push(at, Wrapped::Network(Event::Inject(item)));
     }
 
     fn has_room(&mut self, _gpu: u32, _target: EndpointId) -> bool {
         true
     }
+
+    fn want_room(&mut self, _gpu: u32, _target: EndpointId) {}
 
     fn drain(&self, _gpu: u32, _now: Time) -> Time {
         Time::ZERO
@@ -346,14 +320,9 @@ impl<const SHARED: bool> Network for Flows<'_, SHARED> {
                     self.enter(now, pipe, item, context);
                 }
                 Item::Load { load, .. } => {
-                    let there = self
-                        .fabric
-                        .path_latency(load.gpu, load.target)
-                        .unwrap_or_default();
+                    let there = self.fabric.path_latency(load.gpu, load.target).unwrap_or_default();
                     let at = now + there + self.access(&load);
-                    context
-                        .queue
-                        .push(at, Wrapped::Network(Event::Served(item)));
+                    context.queue.push(at, Wrapped::Network(Event::Served(item)));
                 }
             },
             Event::Served(item) => self.served(now, item, context),
@@ -366,12 +335,7 @@ impl<const SHARED: bool> Network for Flows<'_, SHARED> {
                 self.free_items.push(item);
                 if let Item::Load { load, seen } = self.items[item as usize] {
                     let (actor, bytes) = (load.actor, load.bytes);
-                    context.notices.push(Notice::Loaded {
-                        actor,
-                        at: now,
-                        seen,
-                        bytes,
-                    });
+                    context.notices.push(Notice::Loaded { actor, at: now, seen, bytes });
                 }
             }
             Event::Landed(item) => {
@@ -379,9 +343,7 @@ impl<const SHARED: bool> Network for Flows<'_, SHARED> {
                 if let Item::Store(store) = self.items[item as usize] {
                     let visible = now + self.visible_after(store.target);
                     if store.copier != NONE {
-                        context
-                            .notices
-                            .push(Notice::Arrived(store.copier, store.bytes, visible));
+                        context.notices.push(Notice::Arrived(store.copier, store.bytes, visible));
                     }
                     if store.slots.count > 0 {
                         context.notices.push(Notice::Visible(store.slots, visible));

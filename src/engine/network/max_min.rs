@@ -76,11 +76,7 @@ mod tests {
         // (so two bytes per fs) of link 1. A = B = 0.5; C = (1 - 0.5 x 0.5) / 0.5 = 1.5. Costs are
         // integers, so all is scaled by 2: A = B = 0.25, C = 0.75.
         let (a, b, c) = ([(0, 2)], [(0, 2), (1, 1)], [(1, 1)]);
-        let pipes = [
-            Demand { costs: &a },
-            Demand { costs: &b },
-            Demand { costs: &c },
-        ];
+        let pipes = [Demand { costs: &a }, Demand { costs: &b }, Demand { costs: &c }];
         let rates = fair_rates(2, &pipes);
         assert!((rates[0] - 0.25).abs() < 1e-12, "{rates:?}");
         assert!((rates[1] - 0.25).abs() < 1e-12, "{rates:?}");

@@ -128,6 +128,9 @@ pub trait Network {
     /// Whether a GPU may store towards a memory now, or must wait for [`Notice::Room`].
     fn has_room(&mut self, gpu: u32, target: EndpointId) -> bool;
 
+    /// Asks for [`Notice::Room`] at the next departure that leaves room.
+    fn want_room(&mut self, gpu: u32, target: EndpointId);
+
     /// How long what a GPU has queued needs to leave it.
     fn drain(&self, gpu: u32, now: Time) -> Time;
 

@@ -30,10 +30,7 @@ impl NvLink {
     /// What is impossible about it.
     pub fn fault(&self) -> Option<String> {
         if !(1..=6).contains(&self.generation) {
-            return Some(format!(
-                "NVLink generation {} does not exist: 1 to 6",
-                self.generation
-            ));
+            return Some(format!("NVLink generation {} does not exist: 1 to 6", self.generation));
         }
         if !(1..=36).contains(&self.links) {
             return Some(format!("a GPU has 1 to 36 NVLinks, not {}", self.links));

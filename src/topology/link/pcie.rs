@@ -28,7 +28,7 @@ impl Pcie {
         let gb_per_lane = match self.generation {
             1 => 0.25,
             2 => 0.5,
-            3 => 8.0 / 8.0 * 128.0 / 130.0,
+            3 => 128.0 / 130.0,
             4 => 16.0 / 8.0 * 128.0 / 130.0,
             5 => 32.0 / 8.0 * 128.0 / 130.0,
             _ => 64.0 / 8.0 * 236.0 / 256.0,
@@ -39,16 +39,10 @@ impl Pcie {
     /// What is impossible about it.
     pub fn fault(&self) -> Option<String> {
         if !(1..=6).contains(&self.generation) {
-            return Some(format!(
-                "PCIe generation {} does not exist: 1 to 6",
-                self.generation
-            ));
+            return Some(format!("PCIe generation {} does not exist: 1 to 6", self.generation));
         }
         if !matches!(self.width, 1 | 2 | 4 | 8 | 16) {
-            return Some(format!(
-                "PCIe width x{} does not exist: x1, x2, x4, x8, x16",
-                self.width
-            ));
+            return Some(format!("PCIe width x{} does not exist: x1, x2, x4, x8, x16", self.width));
         }
         None
     }
@@ -61,40 +55,14 @@ mod tests {
     #[test]
     fn gen5_x16_is_62_85() {
         // 16 lanes x 4 GB/s x 128/130 x 0.9973 = 62.85 GB/s.
-        let rate = Pcie {
-            generation: 5,
-            width: 16,
-        }
-        .raw_bandwidth()
-        .as_gb_per_s();
+        let rate = Pcie { generation: 5, width: 16 }.raw_bandwidth().as_gb_per_s();
         assert!((rate - 62.845).abs() < 0.01, "{rate}");
     }
 
     #[test]
     fn x32_does_not_exist() {
-        assert!(
-            Pcie {
-                generation: 5,
-                width: 32
-            }
-            .fault()
-            .is_some()
-        );
-        assert!(
-            Pcie {
-                generation: 7,
-                width: 16
-            }
-            .fault()
-            .is_some()
-        );
-        assert!(
-            Pcie {
-                generation: 1,
-                width: 1
-            }
-            .fault()
-            .is_none()
-        );
+        assert!(Pcie { generation: 5, width: 32 }.fault().is_some());
+        assert!(Pcie { generation: 7, width: 16 }.fault().is_some());
+        assert!(Pcie { generation: 1, width: 1 }.fault().is_none());
     }
 }

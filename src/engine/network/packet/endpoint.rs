@@ -61,6 +61,10 @@ impl Egress {
         room
     }
 
+    pub(super) fn want_room(&mut self) {
+        self.wanted = true;
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.fifo.is_empty() && self.completions.is_empty()
     }
@@ -182,11 +186,7 @@ impl Packet<'_> {
     }
 
     fn split_flag(&self, source: EndpointId, target: EndpointId) -> u8 {
-        if self.fabric.split(source, target) == 0 {
-            0
-        } else {
-            SPLIT
-        }
+        if self.fabric.split(source, target) == 0 { 0 } else { SPLIT }
     }
 
     fn inject_load(&mut self, now: Time, load: Load, context: &mut Queue<'_>) {
@@ -199,11 +199,7 @@ impl Packet<'_> {
             self.inject_lines(now, load, transaction, context);
             return;
         }
-        let flags = if load.kind == TrafficKind::CopyRead {
-            COPY
-        } else {
-            0
-        };
+        let flags = if load.kind == TrafficKind::CopyRead { COPY } else { 0 };
         self.request(now, transaction, load.packet as u16, flags, context);
     }
 
@@ -260,11 +256,7 @@ impl Packet<'_> {
             let Some(egress) = &self.egress[link as usize] else {
                 return false;
             };
-            let queue = if completions {
-                &egress.completions
-            } else {
-                &egress.fifo
-            };
+            let queue = if completions { &egress.completions } else { &egress.fifo };
             let Some(group) = queue.front().copied() else {
                 continue;
             };
@@ -297,11 +289,7 @@ impl Packet<'_> {
             return;
         };
         egress.completions_turn = !completions;
-        let queue = if completions {
-            &mut egress.completions
-        } else {
-            &mut egress.fifo
-        };
+        let queue = if completions { &mut egress.completions } else { &mut egress.fifo };
         let Some(group) = queue.front_mut() else {
             return;
         };
@@ -319,9 +307,7 @@ impl Packet<'_> {
             }
             if left == 0 && flags & COPY != 0 {
                 let record = self.transactions[transaction as usize];
-                context
-                    .notices
-                    .push(Notice::Departed(record.actor, record.bytes));
+                context.notices.push(Notice::Departed(record.actor, record.bytes));
             }
         }
     }
@@ -343,9 +329,7 @@ impl Packet<'_> {
             NON_POSTED => {
                 let gpu = self.fabric.links[link as usize].to as usize;
                 let at = now + self.fabric.gpus[gpu].completer;
-                context
-                    .queue
-                    .push(at, Wrapped::Network(Event::Complete(tlp)));
+                context.queue.push(at, Wrapped::Network(Event::Complete(tlp)));
             }
             _ => self.returned(now, tlp, context),
         }
@@ -355,9 +339,7 @@ impl Packet<'_> {
     pub(super) fn written(&mut self, visible: Time, tlp: Tlp, context: &mut Queue<'_>) {
         let record = self.close(tlp.transaction);
         if record.actor != NONE {
-            context
-                .notices
-                .push(Notice::Arrived(record.actor, record.bytes, visible));
+            context.notices.push(Notice::Arrived(record.actor, record.bytes, visible));
         }
         self.visible(record.slots, visible, context);
     }
@@ -398,11 +380,6 @@ impl Packet<'_> {
         let record = self.close(tlp.transaction);
         let (actor, bytes) = (record.actor, record.bytes);
         let seen = record.polls && record.seen;
-        context.notices.push(Notice::Loaded {
-            actor,
-            at: now,
-            seen,
-            bytes,
-        });
+        context.notices.push(Notice::Loaded { actor, at: now, seen, bytes });
     }
 }

@@ -30,11 +30,7 @@ impl Packet<'_> {
             NON_POSTED => return link.request,
             _ => link.completion_overhead,
         };
-        let pieces = if tlp.flags & SPLIT == 0 {
-            1
-        } else {
-            payload.div_ceil(SPLIT_BYTES).max(1)
-        };
+        let pieces = if tlp.flags & SPLIT == 0 { 1 } else { payload.div_ceil(SPLIT_BYTES).max(1) };
         payload + overhead * pieces
     }
 
@@ -94,9 +90,7 @@ impl Packet<'_> {
             Some(next) => time.saturating_sub(fabric.links[next as usize].serialization(wire)),
         };
         let at = now + record.latency + ahead;
-        context
-            .queue
-            .push(at, Wrapped::Network(Event::Arrive(link, tlp)));
+        context.queue.push(at, Wrapped::Network(Event::Arrive(link, tlp)));
     }
 
     /// Sends what a link can send now, and arms it for the next.
@@ -119,17 +113,12 @@ impl Packet<'_> {
     pub(super) fn arm(&mut self, link: LinkId, context: &mut Queue<'_>) {
         let waits = match &self.egress[link as usize] {
             Some(egress) => !egress.is_empty(),
-            None => self.links[link as usize]
-                .waiting
-                .iter()
-                .any(|&mask| mask != 0),
+            None => self.links[link as usize].waiting.iter().any(|&mask| mask != 0),
         };
         let state = &mut self.links[link as usize];
         if waits && !state.armed {
             state.armed = true;
-            context
-                .queue
-                .push(state.busy_until, Wrapped::Network(Event::PortFree(link)));
+            context.queue.push(state.busy_until, Wrapped::Network(Event::PortFree(link)));
         }
     }
 

@@ -74,10 +74,7 @@ impl Load1us {
 
 impl MemoryPort {
     pub(super) fn new(memory: usize) -> MemoryPort {
-        let places = || Places {
-            free: Vec::new(),
-            next: 0,
-        };
+        let places = || Places { free: Vec::new(), next: 0 };
         MemoryPort {
             memory,
             reads: places(),
@@ -124,21 +121,13 @@ impl Packet<'_> {
             let service = model.read_service
                 + slowed(model.read_slowed_by_writes, writes)
                 + slowed(model.read_slowed_by_reads, reads);
-            (0..lines)
-                .map(|_| port.reads.occupy(count, now, service))
-                .last()
-                .unwrap_or(now)
+            (0..lines).map(|_| port.reads.occupy(count, now, service)).last().unwrap_or(now)
         } else {
             port.write_load.add(now, u64::from(tlp.payload));
             let service = model.write_service + slowed(model.write_slowed_by_writes, writes);
-            (0..lines)
-                .map(|_| port.writes.occupy(count, now, service))
-                .last()
-                .unwrap_or(now)
+            (0..lines).map(|_| port.writes.occupy(count, now, service)).last().unwrap_or(now)
         };
-        context
-            .queue
-            .push(end, Wrapped::Network(Event::Served(link, tlp)));
+        context.queue.push(end, Wrapped::Network(Event::Served(link, tlp)));
     }
 
     /// A place of a memory port has done its work.
@@ -152,9 +141,7 @@ impl Packet<'_> {
             let cold = self.transactions[tlp.transaction as usize].cold;
             let access = model.read.saturating_sub(model.read_service)
                 + if cold { model.cold } else { Time::ZERO };
-            context
-                .queue
-                .push(now + access, Wrapped::Network(Event::Complete(tlp)));
+            context.queue.push(now + access, Wrapped::Network(Event::Complete(tlp)));
         } else if tlp.flags & LAST != 0 && tlp.transaction != NONE {
             let rest = model.write_visible.saturating_sub(model.write_service);
             self.written(now + rest, tlp, context);
@@ -176,9 +163,7 @@ impl Packet<'_> {
             let address = load.address + u64::from(offset);
             let to_line_end = (LINE_BYTES - address % LINE_BYTES) as u32;
             let bytes = to_line_end.min(load.bytes - offset);
-            let line = self
-                .lines
-                .index(load.gpu, load.target, address / LINE_BYTES);
+            let line = self.lines.index(load.gpu, load.target, address / LINE_BYTES);
             let request = self.open(Transaction {
                 actor: load.actor,
                 gpu: load.gpu,
@@ -217,12 +202,7 @@ impl Packet<'_> {
         if parent.left == 0 {
             let whole = self.close(record.parent);
             let (actor, bytes) = (whole.actor, whole.bytes);
-            context.notices.push(Notice::Loaded {
-                actor,
-                at: now,
-                seen: false,
-                bytes,
-            });
+            context.notices.push(Notice::Loaded { actor, at: now, seen: false, bytes });
         }
     }
 }
@@ -254,12 +234,7 @@ impl LineTable {
                 total += (bytes / LINE_BYTES) as usize;
             }
         }
-        LineTable {
-            base,
-            memories,
-            gpus: fabric.gpu_count,
-            last: vec![NONE; total],
-        }
+        LineTable { base, memories, gpus: fabric.gpu_count, last: vec![NONE; total] }
     }
 
     fn index(&self, gpu: u32, memory: EndpointId, line: u64) -> u32 {
@@ -275,10 +250,7 @@ impl LineTable {
 
     /// The only request of a line is done.
     fn leave(&mut self, line: u32, request: u32) {
-        debug_assert_eq!(
-            self.last[line as usize], request,
-            "the last of a line ends its queue"
-        );
+        debug_assert_eq!(self.last[line as usize], request, "the last of a line ends its queue");
         self.last[line as usize] = NONE;
     }
 }

@@ -205,23 +205,24 @@ impl Network for Packet<'_> {
         let link = self.first_link(store.gpu, store.target);
         self.reserve(link, store.bytes);
         let index = self.keep(Pending::Store(store));
-        context
-            .queue
-            .push(at, Wrapped::Network(Event::Inject(index)));
+        context.queue.push(at, Wrapped::Network(Event::Inject(index)));
     }
 
     fn load(&mut self, at: Time, load: Load, context: &mut Queue<'_>) {
         let index = self.keep(Pending::Load(load));
-        context
-            .queue
-            .push(at, Wrapped::Network(Event::Inject(index)));
+        context.queue.push(at, Wrapped::Network(Event::Inject(index)));
     }
 
     fn has_room(&mut self, gpu: u32, target: EndpointId) -> bool {
         let link = self.first_link(gpu, target);
-        self.egress[link as usize]
-            .as_mut()
-            .is_none_or(Egress::has_room)
+        self.egress[link as usize].as_mut().is_none_or(Egress::has_room)
+    }
+
+    fn want_room(&mut self, gpu: u32, target: EndpointId) {
+        let link = self.first_link(gpu, target);
+        if let Some(egress) = self.egress[link as usize].as_mut() {
+            egress.want_room();
+        }
     }
 
     fn drain(&self, gpu: u32, _now: Time) -> Time {

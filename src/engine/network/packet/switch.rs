@@ -12,14 +12,8 @@ impl Packet<'_> {
             self.deliver(now, link, tlp, context);
             return;
         };
-        let tlp = Tlp {
-            cursor: tlp.cursor + 1,
-            ..tlp
-        };
-        let alone = self.links[link as usize]
-            .queues
-            .iter()
-            .all(|queue| queue.is_empty());
+        let tlp = Tlp { cursor: tlp.cursor + 1, ..tlp };
+        let alone = self.links[link as usize].queues.iter().all(|queue| queue.is_empty());
         let state = &self.links[out as usize];
         let idle = state.busy_until <= now && !state.armed && state.waiting == [0; 3];
         if alone && idle && self.has_credit(out, &tlp) {
@@ -31,11 +25,7 @@ impl Packet<'_> {
         let order = state.arrivals;
         state.arrivals = state.arrivals.wrapping_add(1);
         let class = usize::from(tlp.class);
-        state.queues[class].push_back(Queued {
-            tlp,
-            order,
-            since: now,
-        });
+        state.queues[class].push_back(Queued { tlp, order, since: now });
         if state.queues[class].len() == 1 {
             self.links[out as usize].waiting[class] |=
                 1 << self.fabric.links[link as usize].in_port;

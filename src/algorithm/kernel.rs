@@ -1,0 +1,102 @@
+//! Whose kernel runs an algorithm: launch costs, barriers, order and grouping of loads.
+
+use crate::error::Result;
+use crate::fabric::{Calibration, DeviceClass};
+use crate::schedule::Op;
+use crate::units::Time;
+
+/// A library or benchmark.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Implementation {
+    /// NCCL, calls captured in a CUDA graph.
+    Nccl,
+    /// vLLM's and SGLang's `custom_all_reduce` (cross_device_reduce_1stage / 2stage).
+    CustomAllReduce,
+    /// p2pmark's one-shot all-reduce: rotated order, no end barrier.
+    P2pmark,
+    /// Virtual-rank kernels of the H200 probe (`measured/h200-one-link/README.md`).
+    Probe,
+}
+
+impl Implementation {
+    /// Its entry in `calibration/libraries.json`.
+    pub fn key(self) -> &'static str {
+        match self {
+            Implementation::Nccl => "nccl",
+            Implementation::CustomAllReduce | Implementation::P2pmark => "custom_all_reduce",
+            Implementation::Probe => "probe",
+        }
+    }
+}
+
+/// How a kernel behaves around and inside an algorithm.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Whose it is.
+    pub implementation: Implementation,
+    /// From the end of the call before to the first useful instruction; `None` for calls inside
+    /// one kernel.
+    pub start: Option<Time>,
+    /// From the last useful instruction to the end of the kernel.
+    pub end: Time,
+    /// NCCL's own instructions a ring step.
+    pub step: Time,
+    /// NCCL's own instructions a slice of the Simple protocol.
+    pub slice: Time,
+    /// A loop's own instructions a trip.
+    pub trip: Time,
+}
+
+impl Kernel {
+    /// The kernel of an implementation on GPUs of a model, replayed from a CUDA graph.
+    ///
+    /// # Errors
+    /// When a constant is missing.
+    pub fn of(
+        implementation: Implementation,
+        calibration: &Calibration,
+        gpu_model: &str,
+    ) -> Result<Kernel> {
+        let library = |name: &str| {
+            calibration.value(DeviceClass::Library, implementation.key(), name).map(Time::from_ns)
+        };
+        let gpu =
+            |name: &str| calibration.value(DeviceClass::Gpu, gpu_model, name).map(Time::from_ns);
+        let start = match implementation {
+            Implementation::Probe => None,
+            _ => Some(library("kernel_start")? + gpu("graph_node")?),
+        };
+        let (step, slice) = match implementation {
+            Implementation::Nccl => (library("step_overhead")?, library("slice_overhead")?),
+            _ => (Time::ZERO, Time::ZERO),
+        };
+        Ok(Kernel {
+            implementation,
+            start,
+            end: library("kernel_end")?,
+            step,
+            slice,
+            trip: gpu("loop_overhead")?,
+        })
+    }
+
+    /// The operation a call begins with, if any.
+    pub fn start_op(&self) -> Option<Op> {
+        self.start.map(Op::KernelStart)
+    }
+
+    /// Whether barriers fence and poll with acquire loads.
+    pub fn fenced_barriers(&self) -> bool {
+        self.implementation == Implementation::Probe
+    }
+
+    /// Sizes of the groups in which `count` loads are issued, with a wait after each group.
+    pub fn load_groups(&self, count: u32) -> Vec<u32> {
+        match (self.implementation, count) {
+            // Read off the machine code: `measured/h200-one-link/README.md`.
+            (Implementation::Probe, 2) => vec![1, 1],
+            (Implementation::Probe, 8) => vec![2, 2, 4],
+            _ => vec![count],
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! From a collective call to a schedule: one algorithm a file.
+//!
+//! A new algorithm is a new file, a `mod` line and an entry of [`ALGORITHMS`]; the generic tests
+//! (`tests/it/schedules.rs`) prove every entry for many rank counts and sizes before its author
+//! writes one.
+
+pub mod all_to_all;
+pub mod chain;
+pub mod kernel;
+pub mod one_shot_pull;
+pub mod one_shot_push;
+pub mod probe;
+pub mod ring;
+pub mod streams;
+pub mod two_shot_pull;
+
+use crate::error::{Error, Result};
+use crate::fabric::{EndpointId, Fabric};
+use crate::schedule::{Collective, Schedule};
+
+pub use kernel::{Implementation, Kernel};
+
+/// How data lie on the wire and what tells the receiver that they are there.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    /// Data, then a fence and a flag.
+    Simple,
+    /// 16-byte lines, half of them flags.
+    Ll,
+    /// 128-byte lines, 8 bytes of them a flag.
+    Ll128,
+}
+
+impl Protocol {
+    /// All, with NCCL's names.
+    pub const ALL: [(Protocol, &'static str); 3] =
+        [(Protocol::Simple, "Simple"), (Protocol::Ll, "LL"), (Protocol::Ll128, "LL128")];
+
+    /// NCCL's name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|entry| entry.0 == self).map_or("", |entry| entry.1)
+    }
+
+    /// The protocol of this name, in any case.
+    pub fn from_name(name: &str) -> Option<Protocol> {
+        Self::ALL.iter().find(|entry| entry.1.eq_ignore_ascii_case(name)).map(|entry| entry.0)
+    }
+}
+
+/// Which memory carries what one rank gives another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// The receiving GPU's own memory (P2P); host memory where peers may not address each other.
+    Peer,
+    /// Host memory near the receiver (SHM).
+    Host,
+    /// Host memory for the listed (from, to) rank pairs, peer memory for the rest.
+    HostFor(Vec<(u32, u32)>),
+}
+
+/// What is asked of an algorithm.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// The machine.
+    pub fabric: &'a Fabric,
+    /// GPU of each rank, in ring order.
+    pub gpus: Vec<u32>,
+    /// Bytes of the call as nccl-tests counts them.
+    pub bytes: u64,
+    /// Protocol, for those algorithms that have a choice.
+    pub protocol: Protocol,
+    /// Whose kernel it is.
+    pub kernel: Kernel,
+    /// Which memory carries the data.
+    pub transport: Transport,
+    /// Blocks of each rank, where the caller decides; otherwise the implementation's own rule.
+    pub blocks: Option<u32>,
+}
+
+impl Request<'_> {
+    /// Number of ranks.
+    pub fn ranks(&self) -> u32 {
+        self.gpus.len() as u32
+    }
+
+    /// Memory of the inbox that `to` polls for what `from` stores.
+    pub fn inbox(&self, from: u32, to: u32) -> EndpointId {
+        let gpu = self.gpus[to as usize];
+        let by_host = match &self.transport {
+            Transport::Peer => !self.fabric.peer_to_peer && self.gpus[from as usize] != gpu,
+            Transport::Host => true,
+            Transport::HostFor(pairs) => pairs.contains(&(from, to)),
+        };
+        match self.fabric.home_memory[gpu as usize] {
+            Some(memory) if by_host => memory,
+            _ => gpu,
+        }
+    }
+
+    /// Memory of a rank's own data and flags, as its peers address it.
+    pub fn home(&self, rank: u32) -> EndpointId {
+        let gpu = self.gpus[rank as usize];
+        let by_host = self.transport == Transport::Host || !self.fabric.peer_to_peer;
+        match self.fabric.home_memory[gpu as usize] {
+            Some(memory) if by_host => memory,
+            _ => gpu,
+        }
+    }
+}
+
+/// An algorithm.
+pub struct Algorithm {
+    /// The word on the command line.
+    pub name: &'static str,
+    /// What people call it.
+    pub title: &'static str,
+    /// What it computes.
+    pub collective: Collective,
+    /// Protocols it knows, its own choice first.
+    pub protocols: &'static [Protocol],
+    /// Makes the schedule.
+    pub build: fn(&Request<'_>) -> Result<Schedule>,
+}
+
+/// All algorithms.
+pub const ALGORITHMS: &[Algorithm] = &[
+    ring::ALGORITHM,
+    chain::ALGORITHM,
+    one_shot_pull::ALGORITHM,
+    one_shot_push::ALGORITHM,
+    two_shot_pull::ALGORITHM,
+    all_to_all::ALGORITHM,
+];
+
+/// The algorithm of this name.
+///
+/// # Errors
+/// When there is none, with the names that are.
+pub fn find(name: &str) -> Result<&'static Algorithm> {
+    ALGORITHMS.iter().find(|algorithm| algorithm.name == name).ok_or_else(|| {
+        let known: Vec<&str> = ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
+        Error::request(
+            format!("there is no algorithm `{name}`"),
+            format!("known: {}", known.join(", ")),
+        )
+    })
+}
+
+/// Largest call that is built as a schedule; larger ones are extrapolated from two smaller.
+pub const BYTES_MAX: u64 = 256 << 20;
+
+/// Builds the schedule of a call, refusing what no algorithm can do.
+///
+/// # Errors
+/// Fewer than two ranks, a size that is no multiple of 16 bytes, or one too large.
+pub fn build(algorithm: &Algorithm, request: &Request<'_>) -> Result<Schedule> {
+    if request.ranks() < 2 {
+        return Err(Error::request(
+            "a collective needs at least two ranks",
+            "choose a machine with two GPUs or more",
+        ));
+    }
+    if request.bytes == 0 || !request.bytes.is_multiple_of(16) {
+        return Err(Error::request(
+            format!("{} bytes are no multiple of 16", request.bytes),
+            "these kernels move 16 bytes a thread: round up",
+        ));
+    }
+    if request.bytes > BYTES_MAX {
+        return Err(Error::request(
+            format!("{} bytes are more than a schedule is built for", request.bytes),
+            format!("at most {BYTES_MAX}"),
+        ));
+    }
+    if !algorithm.protocols.contains(&request.protocol) {
+        let names: Vec<&str> = algorithm.protocols.iter().map(|p| p.name()).collect();
+        return Err(Error::request(
+            format!("{} has no protocol {}", algorithm.name, request.protocol.name()),
+            format!("it knows {}", names.join(", ")),
+        ));
+    }
+    for &a in &request.gpus {
+        for &b in &request.gpus {
+            if a != b && request.fabric.path_at(a, b).is_none() {
+                return Err(Error::request(
+                    format!("GPU {a} has no way to GPU {b}"),
+                    "join them by links, or leave one out",
+                ));
+            }
+        }
+    }
+    (algorithm.build)(request)
+}

@@ -1,0 +1,208 @@
+//! What was measured, as something the engine can run: each experiment returns the figure that its
+//! measurement would have printed.
+
+use crate::algorithm::probe::{self, LoadGroup, LoadKind};
+use crate::algorithm::streams::{self, Stream};
+use crate::algorithm::{self, Implementation, Kernel, Protocol, Request, Transport};
+use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
+use crate::error::Result;
+use crate::fabric::{Calibration, CompileOptions, EndpointId, Fabric};
+use crate::topology::Topology;
+use crate::units::Time;
+
+/// A machine with its compiled fabric.
+pub struct Machine<'a> {
+    /// Compiled.
+    pub fabric: Fabric,
+    /// As described.
+    pub topology: &'a Topology,
+    /// Constants used.
+    pub calibration: &'a Calibration,
+}
+
+/// What a load mix reached.
+#[derive(Clone, Debug)]
+pub struct LoadMixFigures {
+    /// Latency of the chase, ns; zero without one.
+    pub chase_ns: f64,
+    /// Rate of each group, GB/s.
+    pub rates: Vec<f64>,
+}
+
+/// A collective as it was run.
+#[derive(Clone, Debug)]
+pub struct CollectiveRun {
+    /// Entry of the algorithm table.
+    pub algorithm: &'static str,
+    /// Protocol.
+    pub protocol: Protocol,
+    /// Whose kernel.
+    pub implementation: Implementation,
+    /// GPU of each rank.
+    pub gpus: Vec<u32>,
+    /// Bytes.
+    pub bytes: u64,
+    /// Blocks or channels, where told.
+    pub blocks: Option<u32>,
+    /// Which memory carries the data.
+    pub transport: Transport,
+    /// Calls run for the mean.
+    pub calls: u32,
+}
+
+/// Largest call that is run packet by packet; beyond, the time of two smaller calls is continued
+/// along a straight line, since the loops of a long call repeat.
+pub const EXACT_BYTES: u64 = 4 << 20;
+
+impl<'a> Machine<'a> {
+    /// Compiles a machine.
+    ///
+    /// # Errors
+    /// As [`Fabric::compile`].
+    pub fn new(
+        topology: &'a Topology,
+        calibration: &'a Calibration,
+        options: CompileOptions,
+    ) -> Result<Machine<'a>> {
+        let fabric = Fabric::compile(topology, calibration, options)?;
+        Ok(Machine { fabric, topology, calibration })
+    }
+
+    /// The host memory nearest to a GPU, or the GPU itself without one.
+    pub fn host(&self, gpu: u32) -> EndpointId {
+        self.fabric.home_memory[gpu as usize].unwrap_or(gpu)
+    }
+
+    /// Latency of a dependent read, ns.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn read_latency_ns(&self, gpu: u32, target: EndpointId, bytes: u32) -> Result<f64> {
+        let hops = 16;
+        let schedule = probe::chase(&[(gpu, target)], bytes, hops);
+        let outcome = simulate(&self.fabric, &schedule, Fidelity::Packet, RunOptions::default())?;
+        Ok(outcome.ended.as_ns() / f64::from(hops))
+    }
+
+    /// Half of a flag's round trip between two GPUs, ns.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn flag_one_way_ns(
+        &self,
+        gpus: [u32; 2],
+        homes: [EndpointId; 2],
+        fenced: bool,
+    ) -> Result<f64> {
+        let rounds = 32;
+        let schedule = probe::ping_pong(gpus, homes, rounds, fenced);
+        let outcome = simulate(&self.fabric, &schedule, Fidelity::Packet, RunOptions::default())?;
+        Ok(outcome.ended.as_ns() / f64::from(2 * rounds))
+    }
+
+    /// Rates of load groups, beside a chase if one is asked for.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn load_mix(
+        &self,
+        chase: Option<(u32, EndpointId)>,
+        groups: &[LoadGroup],
+    ) -> Result<LoadMixFigures> {
+        // The queue of a GPU's stores fills in about 15 us; everything is measured after 30.
+        let (warm_up, end) = (Time::from_us(40.0), Time::from_us(120.0));
+        let (short, long) = (24, 40);
+        let options = RunOptions {
+            counted_from: warm_up,
+            stop_at: if chase.is_some() { Time::MAX } else { end },
+            ..RunOptions::default()
+        };
+        let run = |hops: u32, options: RunOptions| {
+            let chase = chase.map(|(gpu, target)| (gpu, target, hops));
+            let schedule = probe::load_mix(&self.fabric, chase, groups);
+            simulate(&self.fabric, &schedule, Fidelity::Packet, options)
+        };
+        let outcome = run(long, options)?;
+        let chase_ns = if chase.is_some() {
+            // The difference of two lengths leaves the warm-up out.
+            let before = run(short, options)?;
+            (outcome.ended.as_ns() - before.ended.as_ns()) / f64::from(long - short)
+        } else {
+            0.0
+        };
+        let rates_from = if chase.is_some() && outcome.ended < end {
+            run(0, RunOptions { stop_at: end, ..options })?
+        } else {
+            outcome
+        };
+        let rates = groups
+            .iter()
+            .enumerate()
+            .map(|(index, group)| {
+                let blocks = rates_from.blocks[index + 1].iter();
+                let bytes: u64 = blocks
+                    .map(|used| match group.kind {
+                        LoadKind::Write => used.stored,
+                        LoadKind::Read { .. } => used.loaded,
+                    })
+                    .sum();
+                bytes as f64 / rates_from.ended.saturating_sub(warm_up).as_ns()
+            })
+            .collect();
+        Ok(LoadMixFigures { chase_ns, rates })
+    }
+
+    /// Rate of each copy stream alone or together, GB/s: bytes over the time until the last of all
+    /// has ended, as benchmarks print it.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn streams_total_gb_per_s(&self, streams: &[Stream]) -> Result<f64> {
+        let outcome = self.run_streams(streams)?;
+        let bytes: u64 = streams.iter().map(|stream| u64::from(stream.bytes)).sum();
+        Ok(bytes as f64 / outcome.ended.as_ns())
+    }
+
+    /// Runs copies and returns what happened; copies start without their engine's start-up time,
+    /// which large copies do not show.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn run_streams(&self, streams: &[Stream]) -> Result<Outcome> {
+        let schedule = streams::streams(streams);
+        simulate(&self.fabric, &schedule, Fidelity::Packet, RunOptions::default())
+    }
+
+    /// Time of a collective, us: the mean of calls back to back after the first.
+    ///
+    /// # Errors
+    /// Those of the algorithm and the engine.
+    pub fn collective_us(&self, run: &CollectiveRun) -> Result<f64> {
+        if run.bytes <= EXACT_BYTES {
+            return self.exact_us(run, run.bytes);
+        }
+        let near = self.exact_us(run, EXACT_BYTES)?;
+        let half = self.exact_us(run, EXACT_BYTES / 2)?;
+        let slope = (near - half) / (EXACT_BYTES / 2) as f64;
+        Ok(near + slope * (run.bytes - EXACT_BYTES) as f64)
+    }
+
+    fn exact_us(&self, run: &CollectiveRun, bytes: u64) -> Result<f64> {
+        let algorithm = algorithm::find(run.algorithm)?;
+        let model = self.topology.gpu_models().first().copied().unwrap_or("h200").to_string();
+        let request = Request {
+            fabric: &self.fabric,
+            gpus: run.gpus.clone(),
+            bytes: bytes.next_multiple_of(16),
+            protocol: run.protocol,
+            kernel: Kernel::of(run.implementation, self.calibration, &model)?,
+            transport: run.transport.clone(),
+            blocks: run.blocks,
+        };
+        let schedule = algorithm::build(algorithm, &request)?;
+        let calls = if bytes > 1 << 20 { run.calls.min(2) } else { run.calls };
+        let options = RunOptions { calls, ..RunOptions::default() };
+        let outcome = simulate(&self.fabric, &schedule, Fidelity::Packet, options)?;
+        Ok(outcome.mean_call_time().as_us())
+    }
+}

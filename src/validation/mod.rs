@@ -1,0 +1,3 @@
+//! Prediction against what real machines did.
+
+pub mod experiment;

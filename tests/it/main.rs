@@ -1,0 +1,5 @@
+//! One binary for all integration tests, a module a question.
+
+mod bad_input;
+mod schedules;
+mod schema;
