@@ -16,6 +16,8 @@ pub enum Implementation {
     P2pmark,
     /// Virtual-rank kernels of the H200 probe (`measured/h200-one-link/README.md`).
     Probe,
+    /// The same kernels as compiled for two GPUs: other groups of loads.
+    PairProbe,
 }
 
 impl Implementation {
@@ -24,7 +26,7 @@ impl Implementation {
         match self {
             Implementation::Nccl => "nccl",
             Implementation::CustomAllReduce | Implementation::P2pmark => "custom_all_reduce",
-            Implementation::Probe => "probe",
+            Implementation::Probe | Implementation::PairProbe => "probe",
         }
     }
 }
@@ -63,11 +65,14 @@ impl Kernel {
         let gpu =
             |name: &str| calibration.value(DeviceClass::Gpu, gpu_model, name).map(Time::from_ns);
         let start = match implementation {
-            Implementation::Probe => None,
+            Implementation::Probe | Implementation::PairProbe => None,
             _ => Some(library("kernel_start")? + gpu("graph_node")?),
         };
         let (step, slice) = match implementation {
             Implementation::Nccl => (library("step_overhead")?, library("slice_overhead")?),
+            Implementation::Probe | Implementation::PairProbe => {
+                (library("step_overhead")?, Time::ZERO)
+            }
             _ => (Time::ZERO, Time::ZERO),
         };
         Ok(Kernel {
@@ -87,14 +92,21 @@ impl Kernel {
 
     /// Whether barriers fence and poll with acquire loads.
     pub fn fenced_barriers(&self) -> bool {
-        self.implementation == Implementation::Probe
+        self.is_probe()
+    }
+
+    /// Whether all calls run inside one kernel of a probe.
+    pub fn is_probe(&self) -> bool {
+        matches!(self.implementation, Implementation::Probe | Implementation::PairProbe)
     }
 
     /// Sizes of the groups in which `count` loads are issued, with a wait after each group.
     pub fn load_groups(&self, count: u32) -> Vec<u32> {
         match (self.implementation, count) {
             // Read off the machine code: `measured/h200-one-link/README.md`.
-            (Implementation::Probe, 2) => vec![1, 1],
+            (Implementation::Probe | Implementation::PairProbe, 2) => vec![1, 1],
+            (Implementation::PairProbe, 4) => vec![1; 4],
+            (Implementation::PairProbe, 8) => vec![2; 4],
             (Implementation::Probe, 8) => vec![2, 2, 4],
             _ => vec![count],
         }

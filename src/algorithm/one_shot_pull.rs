@@ -62,7 +62,7 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
     if kernel.implementation != Implementation::P2pmark {
         builder.barrier(kernel.fenced_barriers(), home);
     }
-    if kernel.implementation != Implementation::Probe {
+    if !kernel.is_probe() {
         builder.push_all(Op::Delay(kernel.end));
     }
     Ok(builder.finish(request.bytes, Some(Collective::AllReduce)))

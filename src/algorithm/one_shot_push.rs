@@ -26,7 +26,7 @@ const LAMPORT_BLOCKS: u64 = 8;
 fn build(request: &Request<'_>) -> Result<Schedule> {
     let n = request.ranks();
     let kernel = request.kernel;
-    let probe = kernel.implementation == Implementation::Probe;
+    let probe = kernel.is_probe();
     let lines = if request.protocol == Protocol::Ll { Lines::Ll } else { Lines::Plain };
     let data_bytes = request.bytes as u32;
     let wire = lines.wire_bytes(request.bytes) as u32;

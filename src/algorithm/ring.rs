@@ -58,7 +58,7 @@ struct Round {
 }
 
 fn build(request: &Request<'_>) -> Result<Schedule> {
-    let probe = request.kernel.implementation == Implementation::Probe;
+    let probe = request.kernel.is_probe();
     let (channels, threads) = if probe {
         (request.blocks.unwrap_or(1), 512)
     } else {
@@ -178,9 +178,7 @@ impl Ring<'_> {
                     .then(|| messages[rank as usize][step as usize + 1]);
                 let incoming = messages[previous as usize][step as usize];
                 self.receive(builder, rank, channel, incoming, onward, at, length, step);
-                if !probe {
-                    builder.push(rank, channel, Op::Delay(self.request.kernel.step));
-                }
+                builder.push(rank, channel, Op::Delay(self.request.kernel.step));
                 builder.push(rank, channel, Op::BlockBarrier);
                 if !probe {
                     builder.push(
@@ -251,7 +249,7 @@ impl Ring<'_> {
     ) {
         let n = self.request.ranks();
         let lines = if self.request.protocol == Protocol::Ll { Lines::Ll } else { Lines::Ll128 };
-        let probe = self.request.kernel.implementation == Implementation::Probe;
+        let probe = self.request.kernel.is_probe();
         let reduces = step + 1 < n;
         let last_sum = step + 2 == n;
         for part in self.wire_trips(length, lines) {

@@ -15,17 +15,25 @@ pub struct Stream {
     pub engine: u32,
     /// Bytes.
     pub bytes: u32,
+    /// A bulk copy kernel of that GPU does it instead of its copy engine.
+    pub kernel: bool,
 }
 
 impl Stream {
     /// A copy by the source GPU's engine, by writing.
     pub fn write(from: u32, to: EndpointId, bytes: u32) -> Stream {
-        Stream { from, to, engine: from, bytes }
+        Stream { from, to, engine: from, bytes, kernel: false }
+    }
+
+    /// The same copy by a bulk copy kernel.
+    #[must_use]
+    pub fn by_kernel(self) -> Stream {
+        Stream { kernel: true, ..self }
     }
 
     /// A copy by the target GPU's engine, by reading.
     pub fn read(from: EndpointId, to: u32, bytes: u32) -> Stream {
-        Stream { from, to, engine: to, bytes }
+        Stream { from, to, engine: to, bytes, kernel: false }
     }
 }
 
@@ -40,7 +48,7 @@ pub fn streams(streams: &[Stream]) -> Schedule {
         builder.cold(from);
         builder.cold(to);
         let push = stream.engine == stream.from;
-        let ops = vec![Op::Copy { from, to, bytes: stream.bytes, push }];
+        let ops = vec![Op::Copy { from, to, bytes: stream.bytes, push, kernel: stream.kernel }];
         let executor = Executor::CopyEngine;
         builder.add_block(rank, Block { executor, threads: 32, background: false, ops });
     }
@@ -54,17 +62,20 @@ pub fn staggered_reads(gpus: &[u32], distance: usize, bytes: u32) -> Vec<Stream>
     (0..n).map(|i| Stream::read(gpus[(i + distance) % n], gpus[i], bytes)).collect()
 }
 
-/// Every GPU reads from every other at once.
+/// Every GPU reads from every other at once, each in the order of the GPUs, as a program that
+/// launches pair after pair does.
 pub fn all_pairs_reads(gpus: &[u32], bytes: u32) -> Vec<Stream> {
-    let n = gpus.len();
-    (1..n).flat_map(|distance| staggered_reads(gpus, distance, bytes)).collect()
+    pairs(gpus).map(|(from, to)| Stream::read(from, to, bytes)).collect()
 }
 
 /// Every GPU writes to every other at once.
 pub fn all_pairs_writes(gpus: &[u32], bytes: u32) -> Vec<Stream> {
-    let n = gpus.len();
-    (1..n)
-        .flat_map(|distance| (0..n).map(move |i| (gpus[i], gpus[(i + distance) % n])))
-        .map(|(from, to)| Stream::write(from, to, bytes))
-        .collect()
+    pairs(gpus).map(|(from, to)| Stream::write(from, to, bytes)).collect()
+}
+
+/// All ordered pairs, by target, then by source.
+fn pairs(gpus: &[u32]) -> impl Iterator<Item = (u32, u32)> {
+    gpus.iter().flat_map(move |&to| {
+        gpus.iter().filter(move |&&from| from != to).map(move |&from| (from, to))
+    })
 }

@@ -20,7 +20,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
 fn build(request: &Request<'_>) -> Result<Schedule> {
     let n = request.ranks();
     let kernel = request.kernel;
-    let probe = kernel.implementation == Implementation::Probe;
+    let probe = kernel.is_probe();
     let part_bytes = request.bytes.div_ceil(u64::from(n));
     let blocks = request.blocks.unwrap_or_else(|| blocks_for(part_bytes)) as usize;
     let mut builder = Builder::new("two-stage pull", &request.gpus, blocks, THREADS);

@@ -297,7 +297,14 @@ impl<'a> Build<'a> {
                 }
                 self.memory_links[number][usize::from(quadrant)] = Some(self.links.len() as u32);
                 for (from, to) in [(socket, memory), (memory, socket)] {
-                    let (latency, buffer) = self.entry(to)?;
+                    let (latency, mut buffer) = self.entry(to)?;
+                    if to == memory {
+                        // The memory's places are all that it takes.
+                        let value =
+                            |name| self.calibration.value(DeviceClass::Socket, &model, name);
+                        let places = value("memory_reads_outstanding")? as u32;
+                        buffer = [places * 144, places * 24, u32::MAX];
+                    }
                     let in_port = self.port(self.node(to))?;
                     self.links.push(DirectedLink {
                         from: self.node(from),

@@ -22,6 +22,8 @@ pub struct GpuModel {
     pub poll_detect: Time,
     /// What an acquire poll with its invalidation adds.
     pub poll_acquire_extra: Time,
+    /// A local poll that finds its line at once.
+    pub poll_found: Time,
     /// From a remote poll's return to its being sent again.
     pub poll_loop: Time,
     /// Dependent load of own memory.
@@ -32,10 +34,14 @@ pub struct GpuModel {
     pub sm_store_interval: Time,
     /// One warp's time between stores.
     pub warp_store_interval: Time,
+    /// One lane's flag among a warp's flags to several peers.
+    pub flag_lane: Time,
     /// One SM's time for a warp's load.
     pub sm_load_interval: Time,
     /// System fence with nothing outstanding.
     pub fence: Time,
+    /// System fence inside a block whose own stores are outstanding.
+    pub fence_block: Time,
     /// What a fence needs after the last store left.
     pub fence_drain: Time,
     /// System fence with stores to NVLink peers outstanding.
@@ -62,6 +68,10 @@ pub struct GpuModel {
     pub copy_engine_nvlink: Bandwidth,
     /// Bytes of reads that a copy engine keeps in flight.
     pub copy_engine_read_window: u32,
+    /// Bytes that a bulk copy kernel issues at a time.
+    pub copy_kernel_burst: u32,
+    /// Bytes of reads that a bulk copy kernel keeps in flight.
+    pub copy_kernel_window: u32,
     /// Loads of one thread that overlap when they go to host memory.
     pub loads_overlap_host: u32,
     /// Graph node to graph node.
@@ -91,13 +101,16 @@ impl GpuModel {
             write_visible: time("write_visible")?,
             poll_detect: time("poll_detect")?,
             poll_acquire_extra: time("poll_acquire_extra")?,
+            poll_found: time("poll_found")?,
             poll_loop: time("poll_loop")?,
             local_load: time("local_load")?,
             local_store_visible: time("local_store_visible")?,
             sm_store_interval: time("sm_store_interval")?,
             warp_store_interval: time("warp_store_interval")?,
+            flag_lane: time("flag_lane")?,
             sm_load_interval: time("sm_load_interval")?,
             fence: time("fence")?,
+            fence_block: time("fence_block")?,
             fence_drain: time("fence_drain")?,
             fence_nvlink: time("fence_nvlink")?,
             block_barrier: time("block_barrier")?,
@@ -111,6 +124,8 @@ impl GpuModel {
             copy_engine_pcie: rate("copy_engine_pcie")?,
             copy_engine_nvlink: rate("copy_engine_nvlink")?,
             copy_engine_read_window: count("copy_engine_read_window")?,
+            copy_kernel_burst: count("copy_kernel_burst")?,
+            copy_kernel_window: count("copy_kernel_window")?,
             loads_overlap_host: count("loads_overlap_host")?,
             graph_node: time("graph_node")?,
             stream_launch: time("stream_launch")?,

@@ -280,6 +280,8 @@ pub enum Op {
         bytes: u32,
         /// The engine sits at the source and writes.
         push: bool,
+        /// A bulk copy kernel does it, whose many blocks issue in large bursts.
+        kernel: bool,
     },
 }
 

@@ -162,7 +162,9 @@ impl<'a> Machine<'a> {
     pub fn streams_total_gb_per_s(&self, streams: &[Stream]) -> Result<f64> {
         let outcome = self.run_streams(streams)?;
         let bytes: u64 = streams.iter().map(|stream| u64::from(stream.bytes)).sum();
-        Ok(bytes as f64 / outcome.ended.as_ns())
+        let start =
+            streams.iter().map(|s| self.fabric.gpus[s.engine as usize].copy_engine_start).min();
+        Ok(bytes as f64 / outcome.ended.saturating_sub(start.unwrap_or_default()).as_ns())
     }
 
     /// Runs copies and returns what happened; copies start without their engine's start-up time,

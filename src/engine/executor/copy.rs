@@ -10,22 +10,22 @@ use crate::units::{Bandwidth, Time};
 
 /// A copy engine issues its stream in pieces of this many bytes.
 const CHUNK: u32 = 2048;
-/// Written bytes that one engine keeps queued in the GPU's egress: enough to keep it busy.
-const WRITE_WINDOW: u32 = 4 * CHUNK;
+/// Written chunks that one engine keeps queued in the GPU's egress: enough to keep it busy.
+const WRITES_QUEUED: u32 = 4;
+
+/// The parts of [`Op::Copy`].
+struct CopyOp {
+    from: BufferId,
+    to: BufferId,
+    bytes: u32,
+    push: bool,
+    kernel: bool,
+}
 
 impl<N: Network> Machine<'_, N> {
-    pub(super) fn copy_start(
-        &mut self,
-        actor: ActorId,
-        block: usize,
-        from: BufferId,
-        to: BufferId,
-        bytes: u32,
-        push: bool,
-    ) -> super::ops::Next {
+    pub(super) fn copy_start(&mut self, actor: ActorId, block: usize) -> super::ops::Next {
         let gpu = self.blocks[block].gpu;
         let start = self.fabric.gpus[gpu as usize].copy_engine_start;
-        let _ = (from, to, bytes, push);
         let begin = if self.blocks[block].background { self.now } else { self.now + start };
         let record = &mut self.actors[actor as usize];
         record.state = State::Copy;
@@ -35,30 +35,37 @@ impl<N: Network> Machine<'_, N> {
     }
 
     /// The copy that an actor is in.
-    fn copy_op(&self, actor: ActorId) -> Option<(BufferId, BufferId, u32, bool)> {
+    fn copy_op(&self, actor: ActorId) -> Option<CopyOp> {
         let record = &self.actors[actor as usize];
         let ops = self.blocks[record.block as usize].ops;
         match ops.get(record.position.checked_sub(1)? as usize)? {
-            &Op::Copy { from, to, bytes, push } => Some((from, to, bytes, push)),
+            &Op::Copy { from, to, bytes, push, kernel } => {
+                Some(CopyOp { from, to, bytes, push, kernel })
+            }
             _ => None,
         }
     }
 
     /// Issues as much as window and rate allow.
     pub(super) fn copy_issue(&mut self, actor: ActorId) {
-        let Some((from, to, total, push)) = self.copy_op(actor) else {
+        let Some(CopyOp { from, to, bytes: total, push, kernel }) = self.copy_op(actor) else {
             return;
         };
         let block = self.actors[actor as usize].block as usize;
         let gpu = self.blocks[block].gpu;
         let model = &self.fabric.gpus[gpu as usize];
         let target = self.schedule.buffers[if push { to } else { from } as usize].home;
-        let window = if push { WRITE_WINDOW } else { model.copy_engine_read_window };
+        let chunk = if kernel { model.copy_kernel_burst } else { CHUNK };
+        let window = match (push, kernel) {
+            (true, _) => WRITES_QUEUED * chunk,
+            (false, true) => model.copy_kernel_window,
+            (false, false) => model.copy_engine_read_window,
+        };
         let limit = self.copy_rate(gpu, target);
         loop {
             let record = &mut self.actors[actor as usize];
             let left = total - record.copy.issued;
-            if left == 0 || record.copy.in_flight + CHUNK.min(left) > window {
+            if left == 0 || record.copy.in_flight + chunk.min(left) > window {
                 return;
             }
             if record.copy.next_issue > self.now {
@@ -68,7 +75,7 @@ impl<N: Network> Machine<'_, N> {
                 }
                 return;
             }
-            let bytes = CHUNK.min(left);
+            let bytes = chunk.min(left);
             let address = u64::from(record.copy.issued);
             record.copy.issued += bytes;
             record.copy.in_flight += bytes;
@@ -83,8 +90,7 @@ impl<N: Network> Machine<'_, N> {
                 self.network.store(self.now, store, &mut context);
             } else {
                 let (kind, poll) = (TrafficKind::CopyRead, SlotRange::EMPTY);
-                let load =
-                    Load {
+                let load = Load {
                     gpu,
                     target,
                     address,
@@ -118,9 +124,7 @@ impl<N: Network> Machine<'_, N> {
     }
 
     pub(super) fn copy_arrived(&mut self, actor: ActorId, bytes: u32, at: Time) {
-        let Some((_, _, total, push)) = self.copy_op(actor) else {
-            return;
-        };
+        let Some(CopyOp { bytes: total, push, .. }) = self.copy_op(actor) else { return };
         let record = &mut self.actors[actor as usize];
         let block = &mut self.blocks[record.block as usize];
         record.copy.arrived += bytes;

@@ -119,8 +119,8 @@ struct Actor {
     poll_number: u32,
     poll_sent: Time,
     poll_round_trip: Time,
-    /// It has waited for room and may take it.
-    admitted: bool,
+    /// Turns that it has still to wait for room.
+    turns: u32,
     state: State,
     copy: CopyState,
 }
@@ -229,7 +229,7 @@ impl<'a, N: Network> Machine<'a, N> {
                         poll_number: 0,
                         poll_sent: Time::ZERO,
                         poll_round_trip: Time::ZERO,
-                        admitted: false,
+                        turns: 0,
                         state: State::Running,
                         copy: CopyState::default(),
                     });
@@ -417,9 +417,9 @@ impl<'a, N: Network> Machine<'a, N> {
         let model = &self.fabric.gpus[self.blocks[block].gpu as usize];
         let visible = self.slots.all_visible(slots);
         let seen = if visible <= started {
-            started + model.local_load
+            started + model.poll_found
         } else {
-            (visible + model.poll_detect).max(started + model.local_load)
+            (visible + model.poll_detect).max(started + model.poll_found)
         };
         let extra = if acquire { model.poll_acquire_extra } else { Time::ZERO };
         self.resume(actor, seen + extra);
