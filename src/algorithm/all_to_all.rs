@@ -32,7 +32,7 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
     let inputs = builder.buffers(Role::Input, request.bytes, local);
     // Elements keep their place in the sender's data; the receiver's piece s is written by rank s.
     let outputs = builder.buffers(Role::Output, request.bytes, |rank| request.home(rank));
-    if let Some(start) = kernel.start_op() {
+    if let Some(start) = kernel.start_op(blocks) {
         builder.push_all(start);
     }
     for rank in 0..n {

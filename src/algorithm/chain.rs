@@ -38,7 +38,7 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
             builder.message(rank - 1, rank, request.inbox(rank - 1, rank), data_bytes, lines)
         })
         .collect();
-    if let Some(start) = request.kernel.start_op() {
+    if let Some(start) = request.kernel.start_op(2) {
         builder.push_all(start);
     }
     for rank in 0..n {
@@ -61,7 +61,7 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
                 builder.push(rank, 0, poll(up[rank as usize], Action::Add));
             }
             builder.push(rank, 0, Op::WaitLoads);
-            builder.push(rank, 0, Op::Delay(request.kernel.trip));
+            builder.push(rank, 0, Op::Delay(request.kernel.line_trip));
             if rank == 0 {
                 builder.push(rank, 0, send(down[0]));
                 builder.push(rank, 0, write);
@@ -69,7 +69,7 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
             }
             builder.push(rank, 0, send(up[rank as usize - 1]));
             builder.push(rank, 1, poll(down[rank as usize - 1], Action::Set));
-            builder.push(rank, 1, Op::Delay(request.kernel.trip));
+            builder.push(rank, 1, Op::Delay(request.kernel.line_trip));
             if rank + 1 < n {
                 builder.push(rank, 1, send(down[rank as usize]));
             }

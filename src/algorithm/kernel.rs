@@ -45,8 +45,14 @@ pub struct Kernel {
     pub step: Time,
     /// NCCL's own instructions a slice of the Simple protocol.
     pub slice: Time,
-    /// A loop's own instructions a trip.
+    /// A pull loop's own instructions a trip.
     pub trip: Time,
+    /// A line loop's own instructions a trip.
+    pub line_trip: Time,
+    /// What each further block of a launch adds to the start.
+    pub block: Time,
+    /// What the Simple protocol's kernel adds to the start.
+    pub simple: Time,
 }
 
 impl Kernel {
@@ -82,12 +88,20 @@ impl Kernel {
             step,
             slice,
             trip: gpu("loop_overhead")?,
+            line_trip: library("line_trip")?,
+            block: library("block")?,
+            simple: if implementation == Implementation::Nccl {
+                library("simple_start")?
+            } else {
+                Time::ZERO
+            },
         })
     }
 
-    /// The operation a call begins with, if any.
-    pub fn start_op(&self) -> Option<Op> {
-        self.start.map(Op::KernelStart)
+    /// The operation that a call of `blocks` blocks begins with, if any.
+    pub fn start_op(&self, blocks: usize) -> Option<Op> {
+        let further = self.block * blocks.saturating_sub(1) as u64;
+        self.start.map(|start| Op::KernelStart(start + further))
     }
 
     /// Whether barriers fence and poll with acquire loads.

@@ -34,7 +34,7 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
     let home = |rank: u32| request.home(rank);
     let inputs = builder.buffers(Role::Input, request.bytes, home);
     let outputs = builder.buffers(Role::Output, request.bytes, |r| request.gpus[r as usize]);
-    if let Some(start) = kernel.start_op() {
+    if let Some(start) = kernel.start_op(blocks as usize) {
         builder.push_all(start);
     }
     builder.barrier(kernel.fenced_barriers(), home);

@@ -4,7 +4,6 @@
 //! The probe writes 16-byte lines of 8 data and 8 flag bytes; Lamport kernels (FlashInfer,
 //! TensorRT-LLM, SGLang v2) mark absent data by a value that does not occur, so all bytes are data.
 
-use super::kernel::Implementation;
 use super::one_shot_pull::THREADS;
 use super::{Algorithm, Protocol, Request};
 use crate::error::Result;
@@ -43,7 +42,7 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
                 .collect()
         })
         .collect();
-    if let Some(start) = kernel.start_op() {
+    if let Some(start) = kernel.start_op(blocks) {
         builder.push_all(start);
     }
     for rank in 0..n {
@@ -64,13 +63,13 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
                 }
             }
             for &part in &parts {
-                builder.push(rank, block, Op::Delay(kernel.trip));
                 for peer in (0..n).filter(|&peer| peer != rank) {
                     let message = inbox[peer as usize][rank as usize];
                     let Part { offset, bytes } = part;
                     let (data, action) = (data(part).offset, Action::Add);
                     let poll = Op::Poll { message, offset, bytes, data, action };
                     builder.push(rank, block, poll);
+                    builder.push(rank, block, Op::Delay(kernel.line_trip));
                 }
                 let Part { offset, bytes } = data(part);
                 let buffer = outputs[rank as usize];

@@ -4,7 +4,6 @@
 //! stores all lines of a step before it polls any. Simple moves slices through a buffer at the
 //! receiver, announced by a flag behind a fence.
 
-use super::kernel::Implementation;
 use super::{Algorithm, Protocol, Request};
 use crate::error::Result;
 use crate::schedule::build::{Builder, Part, slice, trips};
@@ -70,8 +69,11 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
     let inputs = builder.buffers(Role::Input, request.bytes, local);
     let outputs = builder.buffers(Role::Output, request.bytes, local);
     let ring = Ring { request, inputs, outputs, threads };
-    if let Some(start) = request.kernel.start_op() {
+    if let Some(start) = request.kernel.start_op(channels as usize) {
         builder.push_all(start);
+    }
+    if request.protocol == Protocol::Simple {
+        builder.push_all(Op::Delay(request.kernel.simple));
     }
     for channel in 0..channels {
         let (start, length) = slice(request.bytes, channels, channel);
@@ -269,7 +271,7 @@ impl Ring<'_> {
                 builder.push(rank, channel, poll(Action::Set));
             }
             builder.push(rank, channel, Op::WaitLoads);
-            builder.push(rank, channel, Op::Delay(self.request.kernel.trip));
+            builder.push(rank, channel, Op::Delay(self.request.kernel.line_trip));
             if let Some(message) = onward {
                 let send = Op::Send { message, offset, bytes, data: data.offset };
                 builder.push(rank, channel, send);

@@ -1,7 +1,6 @@
 //! Two-stage all-reduce by reading: each rank reduces its own nth of all buffers into a temporary,
 //! then gathers the others' nths.
 
-use super::kernel::Implementation;
 use super::one_shot_pull::{THREADS, blocks_for};
 use super::{Algorithm, Protocol, Request};
 use crate::error::Result;
@@ -28,7 +27,7 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
     let inputs = builder.buffers(Role::Input, request.bytes, home);
     let scratch = builder.buffers(Role::Scratch, request.bytes, home);
     let outputs = builder.buffers(Role::Output, request.bytes, |r| request.gpus[r as usize]);
-    if let Some(start) = kernel.start_op() {
+    if let Some(start) = kernel.start_op(blocks) {
         builder.push_all(start);
     }
     builder.barrier(kernel.fenced_barriers(), home);
