@@ -25,7 +25,8 @@ impl Implementation {
     pub fn key(self) -> &'static str {
         match self {
             Implementation::Nccl => "nccl",
-            Implementation::CustomAllReduce | Implementation::P2pmark => "custom_all_reduce",
+            Implementation::CustomAllReduce => "custom_all_reduce",
+            Implementation::P2pmark => "p2pmark",
             Implementation::Probe | Implementation::PairProbe => "probe",
         }
     }
@@ -49,6 +50,8 @@ pub struct Kernel {
     pub trip: Time,
     /// A line loop's own instructions a trip.
     pub line_trip: Time,
+    /// A peer's base pointer, loaded before what it points to.
+    pub pointer: Time,
     /// What each further block of a launch adds to the start.
     pub block: Time,
     /// What the Simple protocol's kernel adds to the start.
@@ -89,6 +92,7 @@ impl Kernel {
             slice,
             trip: gpu("loop_overhead")?,
             line_trip: library("line_trip")?,
+            pointer: gpu("pointer_load")?,
             block: library("block")?,
             simple: if implementation == Implementation::Nccl {
                 library("simple_start")?

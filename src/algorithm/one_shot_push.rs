@@ -69,7 +69,7 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
                     let (data, action) = (data(part).offset, Action::Add);
                     let poll = Op::Poll { message, offset, bytes, data, action };
                     builder.push(rank, block, poll);
-                    builder.push(rank, block, Op::Delay(kernel.line_trip));
+                    builder.push(rank, block, Op::Delay(kernel.line_trip + kernel.pointer));
                 }
                 let Part { offset, bytes } = data(part);
                 let buffer = outputs[rank as usize];

@@ -56,8 +56,10 @@ pub struct GpuModel {
     pub egress_posted_pcie: u32,
     /// Posted bytes queued before stores stall, on NVLink.
     pub egress_posted_nvlink: u32,
-    /// Payload of a packet made by an SM.
+    /// Payload of a write made by an SM.
     pub sm_tlp: u32,
+    /// Bytes that one read request of an SM asks for.
+    pub sm_read: u32,
     /// Payload of a packet made by a copy engine.
     pub copy_engine_tlp: u32,
     /// Start of a copy.
@@ -119,6 +121,7 @@ impl GpuModel {
             egress_posted_pcie: count("egress_posted_pcie")?,
             egress_posted_nvlink: count("egress_posted_nvlink")?,
             sm_tlp: count("sm_tlp")?,
+            sm_read: count("sm_read")?,
             copy_engine_tlp: count("copy_engine_tlp")?,
             copy_engine_start: time("copy_engine_start")?,
             copy_engine_pcie: rate("copy_engine_pcie")?,

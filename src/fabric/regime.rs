@@ -35,8 +35,12 @@ pub struct SlowedLink {
     pub link: LinkId,
     /// What is slowed there.
     pub kind: TrafficKind,
-    /// Payload rate it is held to.
+    /// Payload rate that it and the links of the same group are held to together.
     pub rate: Bandwidth,
+    /// Links that share the rate.
+    pub group: usize,
+    /// How many links share it.
+    pub sharing: usize,
     /// Which declared regime does it.
     pub regime: usize,
 }
@@ -99,19 +103,27 @@ impl Fabric {
                 RegimeScope::SocketPair => links.extend(self.payload_socket_links(flow)),
             }
         }
-        // A socket pair's cap is spread over the links that its flows use, by direction.
+        // A socket pair's cap holds for all its links of one direction together.
+        let direction = |link: LinkId| match regime.scope {
+            RegimeScope::Uplink => (link, 0),
+            RegimeScope::SocketPair => {
+                let (from, to) = self.links[link as usize].sockets.unwrap_or_default();
+                (u32::from(from), u32::from(to) + 1)
+            }
+        };
+        let mut directions: Vec<(u32, u32)> = links.iter().map(|&link| direction(link)).collect();
+        directions.sort_unstable();
+        directions.dedup();
+        let first_group = slowed.iter().map(|entry| entry.group + 1).max().unwrap_or(0);
         for &link in &links {
-            let sharing = match regime.scope {
-                RegimeScope::Uplink => 1,
-                RegimeScope::SocketPair => {
-                    let direction = self.links[link as usize].sockets;
-                    links.iter().filter(|&&l| self.links[l as usize].sockets == direction).count()
-                }
-            };
+            let own = direction(link);
+            let place = directions.iter().position(|&other| other == own).unwrap_or(0);
             slowed.push(SlowedLink {
                 link,
                 kind: regime.traffic,
-                rate: cap * (1.0 / sharing as f64),
+                rate: cap,
+                group: first_group + place,
+                sharing: links.iter().filter(|&&other| direction(other) == own).count(),
                 regime: number,
             });
         }

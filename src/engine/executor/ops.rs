@@ -254,7 +254,7 @@ impl<N: Network> Machine<'_, N> {
             return Next::Now;
         }
         record.outstanding += 1;
-        let (at, packet) = (start + model.load_request, model.sm_tlp);
+        let (at, packet) = (start + model.load_request, model.sm_read);
         let poll = SlotRange::EMPTY;
         let load = Load {
             gpu,
@@ -444,7 +444,7 @@ impl<N: Network> Machine<'_, N> {
             target: self.schedule.messages[message as usize].home,
             address: self.message_address[message as usize],
             bytes,
-            packet: model.sm_tlp,
+            packet: model.sm_read,
             actor,
             kind: TrafficKind::SmRead,
             poll_number,

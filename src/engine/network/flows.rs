@@ -113,7 +113,8 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
             let wire = packet + overhead * pieces + dllp;
             let mut cost = record.fs_per_byte * u64::from(wire) / u64::from(packet);
             for slowed in self.slowed.iter().filter(|s| s.link == link && s.kind == kind) {
-                cost = cost.max(slowed.rate.femtoseconds_per_byte());
+                // Links that share a cap get equal parts of it.
+                cost = cost.max(slowed.rate.femtoseconds_per_byte() * slowed.sharing as u64);
             }
             costs.push((link, cost));
         }

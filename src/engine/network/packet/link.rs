@@ -66,9 +66,12 @@ impl Packet<'_> {
         state.debt = 0;
         let mut time = record.serialization(wire);
         if let Some(kind) = Self::payload_kind(&tlp)
-            && state.slowed[kind] > 0
+            && let Some(group) = state.slowed[kind]
         {
-            let held = Time::from_ps(u64::from(tlp.payload) * state.slowed[kind] / 1000);
+            let regulator = &mut self.regulators[group as usize];
+            let passes = Time::from_ps(u64::from(tlp.payload) * regulator.fs_per_byte / 1000);
+            regulator.free = regulator.free.max(now) + passes;
+            let held = regulator.free - now;
             if held > time {
                 state.stats.regime += held - time;
                 time = held;

@@ -187,22 +187,61 @@ impl Packet<'_> {
             });
             requests += 1;
             offset += bytes;
-            match self.lines.join(line, request) {
-                None => self.request(now, request, bytes as u16, LINE, context),
-                Some(before) => self.transactions[before as usize].next = request,
+            match self.lines.waiting[line as usize] {
+                IDLE => {
+                    self.lines.waiting[line as usize] = NONE;
+                    self.request(now, request, bytes as u16, LINE, context);
+                }
+                first => {
+                    self.transactions[request as usize].next = first;
+                    self.lines.waiting[line as usize] = request;
+                }
             }
         }
         self.transactions[parent as usize].left = requests;
     }
 
-    /// The read of a line is back: the next load that waits for the line may ask.
+    /// Takes one of the loads that wait for a line, if any.
+    fn take_waiting(&mut self, line: u32) -> Option<u32> {
+        let first = self.lines.waiting[line as usize];
+        let rank = |request: u32, transactions: &[Transaction]| {
+            let mixed = u64::from(line) << 32 | u64::from(transactions[request as usize].actor);
+            // Fibonacci hashing (Knuth, TAOCP 3, section 6.4).
+            mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
+        };
+        let (mut at, mut best) = (first, NONE);
+        while at != NONE {
+            if best == NONE || rank(at, &self.transactions) < rank(best, &self.transactions) {
+                best = at;
+            }
+            at = self.transactions[at as usize].next;
+        }
+        if best == NONE {
+            return None;
+        }
+        let after = self.transactions[best as usize].next;
+        if best == first {
+            self.lines.waiting[line as usize] = after;
+        } else {
+            let mut before = first;
+            while self.transactions[before as usize].next != best {
+                before = self.transactions[before as usize].next;
+            }
+            self.transactions[before as usize].next = after;
+        }
+        Some(best)
+    }
+
+    /// The read of a line is back: one of the loads that wait for the line may ask. Which one is as
+    /// good as random to a program, and different from line to line; here a hash of both decides.
     pub(super) fn line_returned(&mut self, now: Time, request: u32, context: &mut Queue<'_>) {
         let record = self.close(request);
-        if record.next == NONE {
-            self.lines.leave(record.line, request);
-        } else {
-            let bytes = self.transactions[record.next as usize].bytes;
-            self.request(now, record.next, bytes as u16, LINE, context);
+        match self.take_waiting(record.line) {
+            None => self.lines.waiting[record.line as usize] = IDLE,
+            Some(next) => {
+                let bytes = self.transactions[next as usize].bytes;
+                self.request(now, next, bytes as u16, LINE, context);
+            }
         }
         let parent = &mut self.transactions[record.parent as usize];
         parent.left -= 1;
@@ -215,13 +254,17 @@ impl Packet<'_> {
     }
 }
 
-/// The last load of each GPU that waits for each line of host memory.
+/// A line that nobody reads.
+const IDLE: u32 = NONE - 1;
+
+/// The loads of each GPU that wait for each line of host memory while one reads it.
 pub(super) struct LineTable {
     /// First entry of each (GPU, memory).
     base: Vec<usize>,
     memories: usize,
     gpus: usize,
-    last: Vec<u32>,
+    /// First of the waiting, [`NONE`] when the reading one is alone, [`IDLE`] when nobody reads.
+    waiting: Vec<u32>,
 }
 
 impl LineTable {
@@ -242,23 +285,11 @@ impl LineTable {
                 total += (bytes / LINE_BYTES) as usize;
             }
         }
-        LineTable { base, memories, gpus: fabric.gpu_count, last: vec![NONE; total] }
+        LineTable { base, memories, gpus: fabric.gpu_count, waiting: vec![IDLE; total] }
     }
 
     fn index(&self, gpu: u32, memory: EndpointId, line: u64) -> u32 {
         let memory = memory as usize - self.gpus;
         (self.base[gpu as usize * self.memories + memory] + line as usize) as u32
-    }
-
-    /// Appends a request to a line's queue; returns the one before it, if any.
-    fn join(&mut self, line: u32, request: u32) -> Option<u32> {
-        let before = std::mem::replace(&mut self.last[line as usize], request);
-        (before != NONE).then_some(before)
-    }
-
-    /// The only request of a line is done.
-    fn leave(&mut self, line: u32, request: u32) {
-        debug_assert_eq!(self.last[line as usize], request, "the last of a line ends its queue");
-        self.last[line as usize] = NONE;
     }
 }

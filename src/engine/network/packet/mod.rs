@@ -83,8 +83,8 @@ struct LinkState {
     arrivals: u32,
     /// Acknowledgement bytes owed to the other direction.
     debt: u32,
-    /// Payload rate that a regime holds a traffic kind to, femtoseconds per byte; 0 = none.
-    slowed: [u64; 3],
+    /// The regulator that holds each kind of traffic, if a regime does.
+    slowed: [Option<u32>; 3],
     stats: LinkUse,
 }
 
@@ -108,9 +108,18 @@ pub struct Packet<'a> {
     free_pending: Vec<u32>,
     transactions: Vec<Transaction>,
     free_transactions: Vec<u32>,
+    /// Rates that declared regimes hold groups of links to.
+    regulators: Vec<Regulator>,
     memory_ports: Vec<Option<MemoryPort>>,
     lines: memory::LineTable,
     hops: u64,
+}
+
+/// One rate for a group of links: when it has passed all that it has taken.
+#[derive(Copy, Clone)]
+struct Regulator {
+    fs_per_byte: u64,
+    free: Time,
 }
 
 /// A store or load between its instruction and the egress.
@@ -143,7 +152,7 @@ impl<'a> Packet<'a> {
                 queues: [VecDeque::new(), VecDeque::new(), VecDeque::new()],
                 arrivals: 0,
                 debt: 0,
-                slowed: [0; 3],
+                slowed: [None; 3],
                 stats: LinkUse::default(),
             })
             .collect();
@@ -172,6 +181,7 @@ impl<'a> Packet<'a> {
             free_pending: Vec::new(),
             transactions: Vec::new(),
             free_transactions: Vec::new(),
+            regulators: Vec::new(),
             memory_ports,
             lines: memory::LineTable::new(fabric, schedule),
             hops: 0,
@@ -253,7 +263,13 @@ impl Network for Packet<'_> {
     fn set_slowed(&mut self, slowed: &[SlowedLink]) {
         for entry in slowed {
             let kind = traffic_index(entry.kind);
-            self.links[entry.link as usize].slowed[kind] = entry.rate.femtoseconds_per_byte();
+            self.links[entry.link as usize].slowed[kind] = Some(entry.group as u32);
+            let regulator =
+                Regulator { fs_per_byte: entry.rate.femtoseconds_per_byte(), free: Time::ZERO };
+            if self.regulators.len() <= entry.group {
+                self.regulators.resize(entry.group + 1, regulator);
+            }
+            self.regulators[entry.group] = regulator;
         }
     }
 
