@@ -141,7 +141,9 @@ impl<'a> Machine<'a> {
             0.0
         };
         let rates_from = if chase.is_some() && outcome.ended < end {
-            run(0, RunOptions { stop_at: end, ..options })?
+            let schedule = probe::load_mix(&self.fabric, None, groups);
+            let options = RunOptions { stop_at: end, ..options };
+            simulate(&self.fabric, &schedule, Fidelity::Packet, options)?
         } else {
             outcome
         };
