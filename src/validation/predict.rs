@@ -9,8 +9,14 @@ use crate::fabric::EndpointId;
 use crate::measurement::{self, Carrier, Copy, Memory, Pair, Run};
 use crate::topology::PathType;
 
-/// Calls back to back for the mean of a collective.
-const CALLS: u32 = 6;
+/// Calls back to back for the mean of a collective: the phase of polls matters to short ones only.
+fn calls(bytes: u64) -> u32 {
+    match bytes {
+        0..=65_536 => 6,
+        65_537..=262_144 => 3,
+        _ => 2,
+    }
+}
 
 /// Bytes a flow up to which copies are run; longer ones are continued along a straight line.
 fn exact_copy_bytes(flows: usize) -> u64 {
@@ -54,7 +60,7 @@ pub fn figures(machine: &Machine<'_>, run: &Run) -> Result<Vec<f64>> {
                 bytes: *bytes,
                 blocks: *blocks,
                 transport: transport(machine, *carrier, gpus),
-                calls: CALLS,
+                calls: calls(*bytes),
             };
             Ok(vec![machine.collective_us(&run)?])
         }

@@ -83,8 +83,7 @@ impl<N: Network> Machine<'_, N> {
                 self.network.store(self.now, store, &mut context);
             } else {
                 let (kind, poll) = (TrafficKind::CopyRead, SlotRange::EMPTY);
-                let load =
-                    Load {
+                let load = Load {
                     gpu,
                     target,
                     address,

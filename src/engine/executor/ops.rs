@@ -309,8 +309,7 @@ impl<N: Network> Machine<'_, N> {
         let start = self.now.max(state.store_free).max(record.store_free);
         let issued = start + unit;
         state.store_free = issued;
-        record.store_free =
-            start + if N::FUSES_WARPS { unit } else { model.warp_store_interval };
+        record.store_free = start + if N::FUSES_WARPS { unit } else { model.warp_store_interval };
         if start >= self.options.counted_from {
             state.used.stored += u64::from(bytes);
         }
