@@ -26,6 +26,8 @@ pub mod engine;
 
 pub mod prediction;
 
+pub mod measurement;
+
 pub mod input;
 
 pub mod validation;

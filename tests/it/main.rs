@@ -1,5 +1,6 @@
 //! One binary for all integration tests, a module a question.
 
 mod bad_input;
+mod check;
 mod schedules;
 mod schema;

@@ -1,0 +1,74 @@
+//! Whether predictions stay as near to what was measured as they are known to be.
+
+use collsim::fabric::Calibration;
+use collsim::validation::check::{CheckOptions, CheckReport, run};
+use collsim::validation::render;
+use collsim::validation::tolerance::Tolerances;
+
+fn check(machine: Option<&str>, experiment: Option<&str>) -> CheckReport {
+    let mut options = CheckOptions::new(Calibration::embedded().expect("calibration"));
+    options.machine = machine.map(str::to_owned);
+    options.experiment = experiment.map(str::to_owned);
+    run(&options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_check_of_flags_says_what_it_did() {
+    let report = check(Some("wrx90-7955wx-4x"), Some("flag"));
+    assert_eq!(report.rows.len(), 15);
+    assert_eq!(report.groups.len(), 1);
+    let group = &report.groups[0];
+    assert!(group.fit && group.count == 15 && group.median_abs_error <= group.p90_abs_error);
+    for row in &report.rows {
+        assert!(row.low < row.predicted && row.predicted < row.high, "{}", row.id);
+        assert!((row.predicted / row.measured - 1.0 - row.error).abs() < 1e-12);
+    }
+    assert!(report.unmatched.iter().all(|entry| entry.count > 0 && !entry.reason.is_empty()));
+    let json = serde_json::to_value(&report).expect("JSON");
+    assert_eq!(json["schema_version"], 1);
+    let text = render::text(&report, true);
+    assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
+    assert!(text.contains("flag"));
+    assert!(render::markdown(&report).starts_with("# Accuracy"));
+}
+
+#[test]
+fn a_check_gives_the_same_report_every_time() {
+    let once = || serde_json::to_string(&check(Some("h200-one-link"), Some("flag"))).expect("JSON");
+    assert_eq!(once(), once());
+}
+
+/// Takes a minute with optimisation and many without: debug builds look at the short experiments.
+#[test]
+fn groups_outside_tolerance_are_the_known_ones() {
+    let short = ["flag", "chase", "read latency", "one flow"];
+    let reports: Vec<CheckReport> = if cfg!(debug_assertions) {
+        short.iter().map(|experiment| check(None, Some(experiment))).collect()
+    } else {
+        vec![check(None, None)]
+    };
+    let mut missed: Vec<(String, String)> = Vec::new();
+    let mut seen: Vec<(String, String)> = Vec::new();
+    for report in &reports {
+        for group in &report.groups {
+            let name = (group.machine.clone(), group.experiment.clone());
+            seen.push(name.clone());
+            missed.extend(group.misses.then_some(name));
+        }
+        for order in &report.orders {
+            let name = (order.machine.clone(), format!("order: {}", order.experiment));
+            seen.push(name.clone());
+            missed.extend(order.misses.then_some(name));
+        }
+    }
+    let known = Tolerances::embedded().expect("tolerances").known_misses;
+    for (machine, experiment) in &missed {
+        let listed = known.iter().any(|m| m.machine == *machine && m.experiment == *experiment);
+        assert!(listed, "{machine}, {experiment}: newly outside its tolerance");
+    }
+    for miss in &known {
+        let name = (miss.machine.clone(), miss.experiment.clone());
+        let gone = seen.contains(&name) && !missed.contains(&name);
+        assert!(!gone, "{name:?} is within its tolerance: take it off the known misses");
+    }
+}
