@@ -50,6 +50,8 @@ pub struct Copy {
     pub engine: u32,
     /// Bytes.
     pub bytes: u64,
+    /// A bulk copy kernel of that GPU does it, not its engine.
+    pub kernel: bool,
 }
 
 /// Which two GPUs.
@@ -126,6 +128,9 @@ pub enum Run {
         blocks: Option<u32>,
         /// Which memory carries it.
         carrier: Carrier,
+        /// One process launches the call on every GPU in turn, without a graph, so that no call
+        /// can be shorter than that many stream launches.
+        launched_in_turn: bool,
     },
 }
 

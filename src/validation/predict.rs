@@ -48,7 +48,16 @@ pub fn figures(machine: &Machine<'_>, run: &Run) -> Result<Vec<f64>> {
             Ok(vec![machine.flag_one_way_ns([a, b], homes, *fenced)?])
         }
         Run::Copies(copies) => copy_rates(machine, copies),
-        Run::Collective { algorithm, protocol, implementation, gpus, bytes, blocks, carrier } => {
+        Run::Collective {
+            algorithm,
+            protocol,
+            implementation,
+            gpus,
+            bytes,
+            blocks,
+            carrier,
+            launched_in_turn,
+        } => {
             for &gpu in gpus {
                 known(machine, gpu)?;
             }
@@ -62,7 +71,9 @@ pub fn figures(machine: &Machine<'_>, run: &Run) -> Result<Vec<f64>> {
                 transport: transport(machine, *carrier, gpus),
                 calls: calls(*bytes),
             };
-            Ok(vec![machine.collective_us(&run)?])
+            let launch = machine.fabric.gpus[0].stream_launch.as_us();
+            let launches = if *launched_in_turn { launch * gpus.len() as f64 } else { 0.0 };
+            Ok(vec![machine.collective_us(&run)?.max(launches)])
         }
     }
 }
@@ -160,6 +171,7 @@ fn copy_rates(machine: &Machine<'_>, copies: &[Copy]) -> Result<Vec<f64>> {
                 to: endpoint(machine, copy.to)?,
                 engine: known(machine, copy.engine)?,
                 bytes: copy.bytes.min(limit) as u32,
+                kernel: copy.kernel,
             });
         }
         let outcome = machine.run_streams(&streams)?;

@@ -167,12 +167,13 @@ fn group(
 type Place = (String, String, Vec<u32>, u64, Option<u32>);
 
 fn place(row: &CheckRow) -> Option<(Place, String)> {
-    let Run::Collective { algorithm, protocol, implementation, gpus, bytes, blocks, carrier } =
-        &row.run
+    let Run::Collective {
+        algorithm, protocol, implementation, gpus, bytes, blocks, carrier, ..
+    } = &row.run
     else {
         return None;
     };
-    let probe = *implementation == Implementation::Probe;
+    let probe = matches!(implementation, Implementation::Probe | Implementation::PairProbe);
     let experiment = if probe { row.experiment.clone() } else { "libraries".to_owned() };
     let name = if probe {
         (*algorithm).to_owned()

@@ -69,6 +69,7 @@ fn staggered(sink: &mut Sink, row: &Row) -> Result<()> {
             to: Memory::Gpu(stream.to),
             engine: stream.engine,
             bytes: COPY_BYTES,
+            kernel: true,
         })
         .collect();
     let rate = row.number(row.column("per_flow_GBps")?)? * 8.0;
@@ -106,6 +107,7 @@ fn pairs(sink: &mut Sink, row: &Row) -> Result<()> {
             to: Memory::Gpu(to),
             engine: from,
             bytes: COPY_BYTES,
+            kernel: false,
         })
         .collect();
     let experiment = if flows == 1 { "one flow" } else { "uplink sharing" };

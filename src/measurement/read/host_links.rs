@@ -99,12 +99,14 @@ fn copy_engines(sink: &mut Sink, row: &Row) -> Result<()> {
         to: Memory::Gpu(gpu),
         engine: gpu,
         bytes: COPY_BYTES,
+        kernel: false,
     };
     let up = |gpu: u32| Copy {
         from: Memory::Gpu(gpu),
         to: Memory::HostNear(gpu),
         engine: gpu,
         bytes: COPY_BYTES,
+        kernel: false,
     };
     let mut copies = match row.field(1) {
         "h2d" => vec![down(0), down(1)],

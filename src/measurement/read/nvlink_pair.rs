@@ -10,7 +10,7 @@ const PEER: Memory = Memory::Gpu(1);
 /// Channels that NCCL opened on this machine, logged (README.md of the folder).
 const CHANNELS: u32 = 24;
 /// NCCL through host memory opens two.
-const CHANNELS_BY_HOST: u32 = 2;
+const CHANNELS_BY_HOST: u32 = 16;
 /// Blocks and threads of `sm_both_ways`, which its row does not state: as of the largest `sm_peer`
 /// row.
 const BOTH_WAYS: (u32, u32) = (132, 512);
@@ -79,7 +79,7 @@ fn copy(sink: &mut Sink, row: &Row) -> Result<()> {
         sink.skip(row, "below 1 MB a copy measures its launch");
         return Ok(());
     }
-    let copy = Copy { from: Memory::Gpu(0), to: PEER, engine: 0, bytes };
+    let copy = Copy { from: Memory::Gpu(0), to: PEER, engine: 0, bytes, kernel: false };
     let about = About::new("copy to peer", format!("{bytes} B")).fit(true);
     sink.add(row, about, Run::Copies(vec![copy]), 0, (rate, "GB/s"));
     Ok(())
@@ -119,7 +119,10 @@ pub(super) fn nccl(sink: &mut Sink, file: &str, text: &str) -> Result<()> {
 fn nccl_row(sink: &mut Sink, row: &Row) -> Result<()> {
     let (setting, bytes) = (row.column("setting")?, row.count(row.column("bytes")?)?);
     let ranks = row.count(row.column("ranks")?)?;
-    let small = if bytes <= 1 << 20 { Protocol::Ll } else { Protocol::Simple };
+    let by_host = setting == "P2P_off_SHM";
+    // By host memory the times bend between 262,144 and 458,752 bytes, not at 1 MiB.
+    let ll_max = if by_host { 1 << 18 } else { 1 << 20 };
+    let small = if bytes <= ll_max { Protocol::Ll } else { Protocol::Simple };
     let (protocol, carrier, channels) = match setting {
         "Ring_LL" => (Protocol::Ll, Carrier::Peer, CHANNELS),
         "Ring_Simple" => (Protocol::Simple, Carrier::Peer, CHANNELS),
@@ -135,6 +138,7 @@ fn nccl_row(sink: &mut Sink, row: &Row) -> Result<()> {
         bytes: u64::from(bytes),
         blocks: Some(channels),
         carrier,
+        launched_in_turn: false,
     };
     let median = row.number(row.column("median_us")?)?;
     // What NCCL chose was logged for a part of the sizes only.

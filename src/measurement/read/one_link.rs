@@ -39,7 +39,7 @@ pub(super) fn probe1(sink: &mut Sink, file: &str, text: &str) -> Result<()> {
 fn memcpy(sink: &mut Sink, row: &Row) -> Result<()> {
     let bytes = u64::from(row.count(row.field(2))?);
     let rate = row.number(row.field(5))?;
-    let copy = |from, to| Copy { from, to, engine: 0, bytes };
+    let copy = |from, to| Copy { from, to, engine: 0, bytes, kernel: false };
     let copies = match row.field(1) {
         "h2d" => vec![copy(HOST, GPU)],
         "d2h" => vec![copy(GPU, HOST)],

@@ -39,11 +39,17 @@ pub(super) fn add(
     let run = Run::Collective {
         algorithm,
         protocol,
-        implementation: Implementation::Probe,
+        // The two-GPU probes were compiled with other groups of loads.
+        implementation: if ranks > per_gpu {
+            Implementation::PairProbe
+        } else {
+            Implementation::Probe
+        },
         gpus: (0..ranks).map(|rank| rank / per_gpu).collect(),
         bytes: u64::from(bytes),
         blocks: Some(blocks),
         carrier,
+        launched_in_turn: false,
     };
     let text = format!("{name} {ranks} ranks, {blocks} blocks, {bytes} B");
     sink.add(row, About::new(experiment, text).fit(fit), run, 0, (p50, "us"));

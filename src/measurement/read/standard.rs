@@ -93,8 +93,13 @@ fn copies(sink: &mut Sink, row: &Row, both: bool) -> Result<()> {
         return Ok(());
     }
     let (from, to) = pair(row)?;
-    let write =
-        Copy { from: Memory::Gpu(from), to: Memory::Gpu(to), engine: from, bytes: COPY_BYTES };
+    let write = Copy {
+        from: Memory::Gpu(from),
+        to: Memory::Gpu(to),
+        engine: from,
+        bytes: COPY_BYTES,
+        kernel: false,
+    };
     let read = Copy { from: Memory::Gpu(to), to: Memory::Gpu(from), ..write };
     let copies = if both { vec![write, read] } else { vec![write] };
     let rate = row.number(row.column("value")?)?;
@@ -139,6 +144,7 @@ fn all_pairs(sink: &mut Sink, row: &Row) -> Result<()> {
             to: Memory::Gpu(stream.to),
             engine: stream.engine,
             bytes: ALL_PAIRS_BYTES,
+            kernel: true,
         })
         .collect();
     let regime = sink.machine.starts_with("asus") && count == 8;
@@ -177,6 +183,7 @@ fn one_shot(sink: &mut Sink, row: &Row) -> Result<()> {
         bytes: u64::from(bytes),
         blocks: None,
         carrier: Carrier::Peer,
+        launched_in_turn: false,
     };
     let large = if bytes > 1 << 20 { ", over 1 MB" } else { "" };
     let experiment = format!("one-shot all-reduce {ranks} GPUs{large}");
@@ -221,6 +228,7 @@ fn nccl(sink: &mut Sink, row: &Row) -> Result<()> {
         bytes: u64::from(bytes),
         blocks: if channels.is_empty() { None } else { Some(row.count(channels)?) },
         carrier,
+        launched_in_turn: grouped,
     };
     let large = if bytes > 256 << 10 { ", over 256 KB" } else { "" };
     let stated = match (told.contains("CHOSEN"), protocol) {
