@@ -18,21 +18,24 @@ const BUCKETS: usize = 4096;
 #[derive(Clone, Copy)]
 struct Entry<E> {
     time: u64,
-    sequence: u64,
     event: E,
 }
 
-impl<E> Entry<E> {
+/// An entry beyond the wheel, which needs its sequence number to keep its place among equals.
+struct Far<E> {
+    sequence: u64,
+    entry: Entry<E>,
+}
+
+impl<E> Far<E> {
     fn key(&self) -> (u64, u64) {
-        (self.time, self.sequence)
+        (self.entry.time, self.sequence)
     }
 }
 
-struct Far<E>(Entry<E>);
-
 impl<E> PartialEq for Far<E> {
     fn eq(&self, other: &Self) -> bool {
-        self.0.key() == other.0.key()
+        self.key() == other.key()
     }
 }
 impl<E> Eq for Far<E> {}
@@ -43,7 +46,7 @@ impl<E> PartialOrd for Far<E> {
 }
 impl<E> Ord for Far<E> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.key().cmp(&other.0.key())
+        self.key().cmp(&other.key())
     }
 }
 
@@ -51,10 +54,13 @@ impl<E> Ord for Far<E> {
 pub struct EventQueue<E> {
     now: u64,
     sequence: u64,
-    /// The bucket being emptied, latest first, so that the next event is at the end.
+    /// The bucket being emptied, in order, and how much of it is gone.
     current: Vec<Entry<E>>,
+    gone: usize,
     /// Number of the bucket being emptied.
     bucket: u64,
+    /// Buckets hold their entries in the order of pushing; what moves in from afar was pushed before
+    /// the wheel reached there, so a stable sort by time is the order by time and sequence.
     wheel: Vec<Vec<Entry<E>>>,
     /// One bit a bucket that is not empty.
     occupied: Vec<u64>,
@@ -69,6 +75,7 @@ impl<E: Copy> EventQueue<E> {
             now: 0,
             sequence: 0,
             current: Vec::new(),
+            gone: 0,
             bucket: 0,
             wheel: (0..BUCKETS).map(|_| Vec::new()).collect(),
             occupied: vec![0; BUCKETS / 64],
@@ -85,18 +92,21 @@ impl<E: Copy> EventQueue<E> {
     pub fn push(&mut self, time: Time, event: E) {
         let time = time.as_ps();
         assert!(time >= self.now, "events do not go back in time");
-        let entry = Entry { time, sequence: self.sequence, event };
-        self.sequence += 1;
+        let entry = Entry { time, event };
         self.length += 1;
         let bucket = time >> BUCKET_SHIFT;
         if bucket <= self.bucket {
-            // Into the bucket being emptied: before all later ones, after all earlier or equal.
-            let at = self.current.partition_point(|other| other.time > time);
+            // Into the bucket being emptied: after all earlier or equal ones.
+            let mut at = self.current.len();
+            while at > self.gone && self.current[at - 1].time > time {
+                at -= 1;
+            }
             self.current.insert(at, entry);
         } else if bucket < self.bucket + BUCKETS as u64 {
             self.put(bucket, entry);
         } else {
-            self.far.push(Reverse(Far(entry)));
+            self.sequence += 1;
+            self.far.push(Reverse(Far { sequence: self.sequence, entry }));
         }
     }
 
@@ -110,10 +120,11 @@ impl<E: Copy> EventQueue<E> {
     /// Takes the next event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
-        if self.current.is_empty() && !self.refill() {
+        if self.gone == self.current.len() && !self.refill() {
             return None;
         }
-        let entry = self.current.pop()?;
+        let entry = self.current[self.gone];
+        self.gone += 1;
         assert!(entry.time >= self.now, "events do not go back in time");
         self.now = entry.time;
         self.length -= 1;
@@ -126,7 +137,7 @@ impl<E: Copy> EventQueue<E> {
             return false;
         }
         let next = self.next_occupied();
-        let far = self.far.peek().map(|entry| entry.0.0.time >> BUCKET_SHIFT);
+        let far = self.far.peek().map(|far| far.0.entry.time >> BUCKET_SHIFT);
         self.bucket = match (next, far) {
             (Some(near), Some(far)) => near.min(far),
             (Some(near), None) => near,
@@ -134,19 +145,21 @@ impl<E: Copy> EventQueue<E> {
             (None, None) => return false,
         };
         // What was far and now lies within the wheel moves into it.
-        while let Some(entry) = self.far.peek() {
-            let bucket = entry.0.0.time >> BUCKET_SHIFT;
+        while let Some(far) = self.far.peek() {
+            let bucket = far.0.entry.time >> BUCKET_SHIFT;
             if bucket >= self.bucket + BUCKETS as u64 {
                 break;
             }
-            if let Some(Reverse(Far(entry))) = self.far.pop() {
-                self.put(bucket, entry);
+            if let Some(Reverse(far)) = self.far.pop() {
+                self.put(bucket, far.entry);
             }
         }
         let slot = self.bucket as usize & (BUCKETS - 1);
+        self.current.clear();
+        self.gone = 0;
         std::mem::swap(&mut self.current, &mut self.wheel[slot]);
         self.occupied[slot / 64] &= !(1 << (slot % 64));
-        self.current.sort_unstable_by_key(|entry| Reverse(entry.key()));
+        sort_by_time(&mut self.current);
         true
     }
 
@@ -180,6 +193,23 @@ impl<E: Copy> EventQueue<E> {
     /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
         self.length == 0
+    }
+}
+
+/// Stable sort by time; buckets are short and nearly in order, so insertion is best.
+fn sort_by_time<E: Copy>(entries: &mut [Entry<E>]) {
+    if entries.len() > 64 {
+        entries.sort_by_key(|entry| entry.time);
+        return;
+    }
+    for index in 1..entries.len() {
+        let entry = entries[index];
+        let mut at = index;
+        while at > 0 && entries[at - 1].time > entry.time {
+            entries[at] = entries[at - 1];
+            at -= 1;
+        }
+        entries[at] = entry;
     }
 }
 

@@ -25,6 +25,8 @@ impl Default for CompileOptions {
     }
 }
 
+/// Most ports of a node: the engine keeps one bit each.
+const PORTS_MAX: u8 = 64;
 /// Bandwidth left to peer traffic when the IOMMU translates it (rtx6kpro pages, -15 %).
 const IOMMU_SHARE: f64 = 0.85;
 
@@ -146,9 +148,9 @@ impl<'a> Build<'a> {
 
     fn port(&mut self, node: u32) -> Result<u8> {
         let count = &mut self.port_count[node as usize];
-        if *count >= 128 {
+        if *count >= PORTS_MAX {
             return Err(Error::request(
-                "a switch or socket has more than 128 links",
+                format!("a switch or socket has more than {PORTS_MAX} links"),
                 "split it into several nodes",
             ));
         }
