@@ -16,6 +16,8 @@ pub mod suggestion;
 
 pub mod topology;
 
+pub mod workload;
+
 pub mod fabric;
 
 pub mod schedule;
@@ -29,3 +31,9 @@ pub mod prediction;
 pub mod input;
 
 pub mod validation;
+
+pub mod sweep;
+
+pub mod report;
+
+pub mod cli;
