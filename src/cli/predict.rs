@@ -14,9 +14,9 @@ use crate::prediction::case::round_up;
 use crate::prediction::{Case, CaseOptions, Machine};
 use crate::report::table::TableFormat;
 use crate::report::{assumptions, explain, first_screen, json, sizes};
+use crate::sweep::Question;
 use crate::sweep::nearby::figures_of;
 use crate::sweep::sizes::{Sizes, sweep};
-use crate::sweep::Question;
 use crate::units::format_thousands;
 use crate::workload::Scenario;
 
@@ -213,7 +213,10 @@ fn wanted_sizes(options: &Predict) -> Result<Vec<u64>> {
         return Err(Error::request("-f is for a sweep of sizes", "add -b 8 -e 1G"));
     }
     if none && options.format.is_some() {
-        return Err(Error::request("--format is for a sweep of sizes", "add -b 8 -e 1G, or --json"));
+        return Err(Error::request(
+            "--format is for a sweep of sizes",
+            "add -b 8 -e 1G, or --json",
+        ));
     }
     if none {
         return Ok(Vec::new());

@@ -39,7 +39,10 @@ pub(super) fn gpus(
         }
     }
     if options.gpus.len() < 2 {
-        return Err(Error::request("one GPU has nothing to reduce", "name two or more: --gpus 0,1"));
+        return Err(Error::request(
+            "one GPU has nothing to reduce",
+            "name two or more: --gpus 0,1",
+        ));
     }
     Ok(options.gpus.clone())
 }

@@ -68,9 +68,11 @@ fn matrix(topology: &Topology, count: usize) -> String {
     let mut table = Table::new(&header);
     for a in 0..count {
         let mut row = vec![names[a].clone()];
-        row.extend((0..count).map(|b| {
-            if a == b { "X".to_owned() } else { topology.path_type(a, b).to_string() }
-        }));
+        row.extend(
+            (0..count).map(|b| {
+                if a == b { "X".to_owned() } else { topology.path_type(a, b).to_string() }
+            }),
+        );
         table.row(row);
     }
     table.write(TableFormat::Text)

@@ -50,8 +50,7 @@ pub(super) fn bottleneck(
 ) -> Bottleneck {
     let links = run.outcome.links.iter().enumerate();
     // A slowed link fills the queues of others; it is the one to name. Of equals the first.
-    let worst =
-        links.rev().max_by_key(|(_, used)| if slowed { used.regime } else { used.queued });
+    let worst = links.rev().max_by_key(|(_, used)| if slowed { used.regime } else { used.queued });
     if let Some((index, used)) = worst
         && waiting >= WAITING_MIN
         && used.queued.as_ps() > 0

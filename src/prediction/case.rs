@@ -122,7 +122,8 @@ impl Case {
         let mut time_us = Range::around(us, sigma);
         let mut without_regimes_us = None;
         if let Some(without) = machine.without_regimes.as_ref().filter(|_| !struck.is_empty()) {
-            let smaller = self.run(without, machine, rounded.min(EXACT_BYTES), options)?;
+            let few = CaseOptions { calls_max: Some(2), ..options.clone() };
+            let smaller = self.run(without, machine, rounded.min(EXACT_BYTES), &few)?;
             let bare = self.continued(without, machine, rounded, options, &smaller)?;
             without_regimes_us = Some(Range::around(bare, sigma));
             // The declared rate is as uncertain as its confidence says, for the part it adds.
@@ -255,7 +256,8 @@ impl Case {
     /// Relative standard deviation over the calibration's uncertainty. The sensitivities come from
     /// the max-min model, which is quick and reacts to constants as the packet model does.
     fn sigma(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> Result<f64> {
-        let quick = CaseOptions { fidelity: Fidelity::MaxMin, every_call: Some(2), ..options.clone() };
+        let quick =
+            CaseOptions { fidelity: Fidelity::MaxMin, every_call: Some(1), ..options.clone() };
         let bytes = bytes.min(EXACT_BYTES);
         let mut variance = RESIDUAL * RESIDUAL;
         if machine.moved.is_empty() {
@@ -283,7 +285,8 @@ fn spread(outcome: &Outcome) -> f64 {
     if calls < 3 {
         return 0.0;
     }
-    let (last, before) = (outcome.call_time(calls - 1).as_us(), outcome.call_time(calls - 2).as_us());
+    let (last, before) =
+        (outcome.call_time(calls - 1).as_us(), outcome.call_time(calls - 2).as_us());
     ((last - before) / last).abs()
 }
 

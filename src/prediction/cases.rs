@@ -26,7 +26,7 @@ pub fn all_reduces(machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
     }
     let by_host = host_pairs(machine, gpus);
     if !by_host.is_empty() && machine.nominal.fabric.peer_to_peer {
-        let title = "ring LL, far pairs by host memory".into();
+        let title = "ring LL, far by host memory".into();
         let mut host = case("ring", Protocol::Ll, nccl, title, true)?;
         host.transport = Transport::HostFor(by_host);
         cases.push(host);
@@ -37,8 +37,14 @@ pub fn all_reduces(machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
         cases.push(case("chain", protocol, nccl, title, true)?);
     }
     let simple = Protocol::Simple;
-    cases.push(case("two_shot_pull", simple, custom, "two-stage pull (custom)".into(), false)?);
-    let title = format!("one-stage pull ({} reads at once)", n * (n - 1));
+    cases.push(case(
+        "two_shot_pull",
+        simple,
+        custom,
+        "two-stage (custom all-reduce)".into(),
+        false,
+    )?);
+    let title = format!("one-stage ({} reads at once)", n * (n - 1));
     cases.push(case("one_shot_pull", simple, custom, title, false)?);
     cases.push(case("one_shot_push", simple, custom, "one-stage push (Lamport)".into(), false)?);
     Ok(cases)
@@ -50,10 +56,7 @@ fn host_pairs(machine: &Machine, gpus: &[u32]) -> Vec<(u32, u32)> {
     let n = gpus.len() as u32;
     let far = |a: u32, b: u32| {
         let (a, b) = (gpus[a as usize] as usize, gpus[b as usize] as usize);
-        matches!(
-            machine.topology.path_type(a, b),
-            PathType::Phb | PathType::Node | PathType::Sys
-        )
+        matches!(machine.topology.path_type(a, b), PathType::Phb | PathType::Node | PathType::Sys)
     };
     (0..n)
         .map(|rank| (rank, (rank + 1) % n))

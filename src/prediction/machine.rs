@@ -47,9 +47,8 @@ impl Machine {
     ) -> Result<Machine> {
         let nominal = Variant::new(&topology, calibration.clone(), regimes)?;
         let declared = regimes && !topology.regimes.is_empty();
-        let without_regimes = declared
-            .then(|| Variant::new(&topology, calibration.clone(), false))
-            .transpose()?;
+        let without_regimes =
+            declared.then(|| Variant::new(&topology, calibration.clone(), false)).transpose()?;
         let groups: &[UncertaintyGroup] = if ranges { &UncertaintyGroup::ALL } else { &[] };
         let moved = groups
             .iter()

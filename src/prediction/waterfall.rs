@@ -73,7 +73,7 @@ impl Waterfall {
         let sharing = bare - payload - headers - reads - barriers - launch;
         let mut terms = vec![
             Term { name: format!("at {rate:.0} GB/s"), us: payload },
-            Term { name: "packet headers".into(), us: headers },
+            Term { name: "headers".into(), us: headers },
             Term { name: "read round trip".into(), us: reads },
             Term { name: "barriers".into(), us: barriers },
             Term { name: "kernel".into(), us: launch },

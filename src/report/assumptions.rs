@@ -65,7 +65,13 @@ fn list(out: &mut String, assumptions: &[Assumption]) {
 /// The calibration of one device, or of all.
 pub fn constants(calibration: &Calibration, device: Option<&str>) -> super::table::Table {
     let mut table = super::table::Table::new(&[
-        "class", "device", "constant", "value", "unit", "confidence", "source",
+        "class",
+        "device",
+        "constant",
+        "value",
+        "unit",
+        "confidence",
+        "source",
     ])
     .left(1)
     .left(2)

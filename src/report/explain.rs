@@ -105,7 +105,8 @@ fn cases(out: &mut String, answer: &Answer) {
             } else {
                 "mean after the first".to_owned()
             };
-            let extrapolated = if case.extrapolated { ", extrapolated from 2 and 4 MiB" } else { "" };
+            let extrapolated =
+                if case.extrapolated { ", extrapolated from 2 and 4 MiB" } else { "" };
             let _ = writeln!(
                 out,
                 "{} {} B{rounded}: {} us; {} calls simulated, {calls}{extrapolated}; {} events, {} \
@@ -128,7 +129,8 @@ fn cases(out: &mut String, answer: &Answer) {
 fn checks(out: &mut String, answer: &Answer) {
     for check in &answer.nearby {
         let figure = &check.figure;
-        let note = if figure.note.is_empty() { String::new() } else { format!(" ({})", figure.note) };
+        let note =
+            if figure.note.is_empty() { String::new() } else { format!(" ({})", figure.note) };
         let _ = writeln!(
             out,
             "measured nearby: {} {} us{note}, predicted {} us\n    source: {}",

@@ -13,10 +13,13 @@ use crate::workload::Step;
 /// Columns of the screen.
 pub const COLUMNS: usize = 110;
 /// Columns of the names of algorithms, and of one step's figures.
-const NAME: usize = 34;
+const NAME: usize = 31;
 const US: usize = 17;
 const MS: usize = 7;
-const WAITING: usize = 8;
+const WAITING: usize = 6;
+
+/// Indentation of what goes on below.
+const WRAPPED: usize = 10;
 
 /// Writes the screen.
 pub fn first_screen(question: &Question<'_>, answer: &Answer, notes: &[String]) -> String {
@@ -32,8 +35,8 @@ pub fn first_screen(question: &Question<'_>, answer: &Answer, notes: &[String]) 
     }
     best(&mut out, question, answer);
     out.push('\n');
-    waterfall(&mut out, answer);
-    regimes(&mut out, question, answer);
+    waterfall(&mut out, question, answer);
+    regimes(&mut out, answer);
     throughput(&mut out, question, answer);
     passes(&mut out, question, answer);
     wirings(&mut out, question, answer);
@@ -42,15 +45,26 @@ pub fn first_screen(question: &Question<'_>, answer: &Answer, notes: &[String]) 
     out
 }
 
-/// Adds a row, cut at the edge of the screen.
+/// Adds a row; one that is too long goes on below, indented.
 fn line(out: &mut String, text: &str) {
-    let text = text.trim_end();
-    if text.chars().count() <= COLUMNS {
-        out.push_str(text);
-    } else {
-        out.extend(text.chars().take(COLUMNS - 3));
-        out.push_str("...");
+    let mut rest = text.trim_end();
+    let mut indent = String::new();
+    loop {
+        let room = COLUMNS - indent.len();
+        let Some((edge, _)) = rest.char_indices().nth(room) else {
+            break;
+        };
+        let lead = rest.len() - rest.trim_start().len();
+        // A word longer than a row is cut; nothing of ours is.
+        let end = rest[..=edge].rfind(' ').filter(|&end| end > lead).unwrap_or(edge);
+        out.push_str(&indent);
+        out.push_str(rest[..end].trim_end());
+        out.push('\n');
+        rest = rest[end..].trim_start();
+        indent = " ".repeat(WRAPPED);
     }
+    out.push_str(&indent);
+    out.push_str(rest);
     out.push('\n');
 }
 
@@ -62,9 +76,9 @@ fn heading(out: &mut String, machine: &Machine) {
     } else {
         topology.title.clone()
     };
-    line(out, &format!("{}: {title}", topology.name));
-    let links = links_line(topology, fabric);
-    line(out, &format!("  links   {links}   a direction"));
+    let named = format!("{}: {title}", topology.name);
+    line(out, if named.chars().count() > COLUMNS { &title } else { &named });
+    line(out, &format!("  links   {} each way", links_line(topology, fabric)));
     let more = match topology.assumptions.len() {
         0 => String::new(),
         count => format!(" [{count} more: --assumptions]"),
@@ -104,7 +118,7 @@ fn table(out: &mut String, question: &Question<'_>, answer: &Answer, first: usiz
         let calls = if all_equal { String::new() } else { format!("{} x ", step.calls) };
         let bytes = format_thousands(step.bytes);
         let _ = write!(titles, "{:<width$}", format!("  {} {calls}{bytes} B", step.name));
-        let _ = write!(header, "{:<US$}{:>MS$}{:>WAITING$}", "  us/call (80 %)", "ms/step", "waiting");
+        let _ = write!(header, "{:<US$}{:>MS$}{:>WAITING$}", "  us/call (80 %)", "ms/step", "wait");
     }
     line(out, &titles);
     line(out, &format!("{header}  bottleneck"));
@@ -149,51 +163,62 @@ fn best(out: &mut String, question: &Question<'_>, answer: &Answer) {
         .iter()
         .map(|step| {
             let title = &question.cases[step.best].title;
-            format!("{}: {title} ({} sure)", step.step.name, percent(step.sure))
+            format!("{}: {title}, {} sure", step.step.name, sure(step.sure))
         })
         .collect();
     line(out, &format!("  best here   {}", told.join("   ")));
     if has_nvswitch(&question.machine.nominal.fabric) {
-        line(out, "  not modelled yet: in-switch reduction (NVLS), which NCCL prefers for large calls");
+        line(
+            out,
+            "  not modelled yet: in-switch reduction (NVLS), which NCCL prefers for large calls",
+        );
     }
 }
 
-fn waterfall(out: &mut String, answer: &Answer) {
+/// A chance; never quite sure.
+fn sure(chance: f64) -> String {
+    if chance > 0.99 { "> 99 %".to_owned() } else { percent(chance) }
+}
+
+fn waterfall(out: &mut String, question: &Question<'_>, answer: &Answer) {
     let Some(waterfall) = &answer.waterfall else {
         return;
     };
-    let sent = format!("{} B ", format_thousands(waterfall.bytes));
-    let terms: Vec<String> = waterfall
-        .terms
-        .iter()
-        .enumerate()
-        .map(|(index, term)| {
-            let what = if index == 0 { "wire" } else { &term.name };
-            format!("{what} {}", shorter(term.us))
-        })
-        .collect();
+    let peers = question.options.gpus.len() - 1;
+    let bytes = format_thousands(waterfall.bytes);
+    let mut sum = String::new();
+    for (index, term) in waterfall.terms.iter().enumerate() {
+        let sign = match (index, term.us < 0.0) {
+            (0, _) => "",
+            (_, true) => " - ",
+            (_, false) => " + ",
+        };
+        let _ = write!(sum, "{sign}{} {}", term.name, shorter(term.us.abs()));
+    }
     let total = short(waterfall.total_us());
-    line(out, &format!("one-stage {sent}{} = {total} us", terms.join(" + ").replace("+ sharing -", "- sharing ")));
+    line(out, &format!("why one-stage takes {total} us: {peers} x {bytes} B {sum}"));
 }
 
-fn regimes(out: &mut String, question: &Question<'_>, answer: &Answer) {
+fn regimes(out: &mut String, answer: &Answer) {
     let struck: Vec<String> = answer
         .rows
         .iter()
         .filter_map(|row| {
             let last = row.last()?;
             let bare = last.without_regimes_us?;
-            Some(format!("{} {} us", title_word(&last.title), short(bare.value)))
+            Some(format!("{} {}", title_word(&last.title), short(bare.value)))
         })
         .collect();
     if struck.is_empty() {
         return;
     }
-    let model = &question.machine.topology.name;
     let step = answer.steps.last().map_or("", |step| step.step.name.as_str());
     line(
         out,
-        &format!("  * regime declared in {model}, cause unknown; {step} without it: {}", struck.join(", ")),
+        &format!(
+            "  * declared regime, cause unknown; {step} without it, us: {}",
+            struck.join(", ")
+        ),
     );
 }
 
@@ -205,22 +230,24 @@ fn title_word(title: &str) -> &str {
 fn throughput(out: &mut String, question: &Question<'_>, answer: &Answer) {
     let mut with_pull = question.scenario.throughputs().filter(|t| t.algorithm == "one_shot_pull");
     let reported = with_pull.next().map(|told| format!(", {} reported", told.tok_per_s));
-    for exchange in &answer.exchanges {
-        let bare = exchange
-            .without_regimes
-            .map_or(String::new(), |range| format!("; {} without *", rate(range)));
-        line(
-            out,
-            &format!(
-                "step at {} tok/s with ring LL: {:.2} ms, {:.2} of it all-reduce; with one-stage {} tok/s{}{bare}",
-                exchange.reported_tok_per_s,
-                exchange.step_ms,
-                exchange.all_reduce_ms,
-                rate(exchange.tok_per_s),
-                reported.as_deref().unwrap_or_default(),
-            ),
-        );
-    }
+    let joined = |each: &dyn Fn(&crate::prediction::Exchange) -> String| {
+        answer.exchanges.iter().map(each).collect::<Vec<_>>().join(" / ")
+    };
+    let Some(first) = answer.exchanges.first() else {
+        return;
+    };
+    let tok = joined(&|exchange| exchange.reported_tok_per_s.to_string());
+    let ms = joined(&|exchange| format!("{:.2}", exchange.step_ms));
+    let all_reduce = first.all_reduce_ms;
+    line(
+        out,
+        &format!("step at {tok} tok/s with ring LL: {ms} ms, {all_reduce:.2} of it all-reduce"),
+    );
+    let with = joined(&|exchange| rate(exchange.tok_per_s));
+    let bare = joined(&|exchange| exchange.without_regimes.map_or(String::new(), rate));
+    let bare = if bare.contains('(') { format!("; without * {bare}") } else { String::new() };
+    let reported = reported.unwrap_or_default();
+    line(out, &format!("  one-stage instead: {with} tok/s{reported}{bare}"));
 }
 
 fn rate(range: Range) -> String {
@@ -228,19 +255,23 @@ fn rate(range: Range) -> String {
 }
 
 fn passes(out: &mut String, question: &Question<'_>, answer: &Answer) {
+    if !question.comparable() {
+        return;
+    }
     for pass in question.scenario.passes() {
         let Some(index) = answer.steps.iter().position(|step| step.step.name == pass.step) else {
             continue;
         };
         let calls = f64::from(answer.steps[index].step.calls);
-        let case = answer.rows.iter().map(|row| &row[index]).find(|c| c.algorithm == pass.algorithm);
+        let case =
+            answer.rows.iter().map(|row| &row[index]).find(|c| c.algorithm == pass.algorithm);
         if let Some(case) = case {
             let ms = case.time_us.value * calls / 1e3;
             let us = pass.ms * 1e3 / calls;
             line(
                 out,
                 &format!(
-                    "\"about {} ms a {} pass\" is {us:.0} us a call: all-reduce by {} is {} ms, {} of it [--explain]",
+                    "\"about {} ms a {} pass\" is {us:.0} us a call; all-reduce by {} is {} ms, {} of it [--explain]",
                     pass.ms,
                     pass.step,
                     title_word(&case.title),
@@ -264,30 +295,18 @@ fn wirings(out: &mut String, question: &Question<'_>, answer: &Answer) {
         })
         .collect();
     let step = question.scenario.steps.last().map_or("", |step| step.name.as_str());
-    line(
-        out,
-        &format!("same GPUs, other wiring ({step}, ms a step, best/one-stage): {}", each.join("  ")),
-    );
+    line(out, &format!("same GPUs, other wiring ({step} ms, best/one-stage): {}", each.join("  ")));
 }
 
-/// Checks shown a row.
-const CHECKS_A_ROW: usize = 2;
-
 fn nearby(out: &mut String, answer: &Answer) {
-    for (index, checks) in answer.nearby.chunks(CHECKS_A_ROW).enumerate() {
-        let each: Vec<String> = checks
-            .iter()
-            .map(|check| {
-                format!(
-                    "{} {} us (predicted {}, {})",
-                    check.figure.what,
-                    short(check.figure.us),
-                    short(check.predicted_us),
-                    signed_percent(check.error()),
-                )
-            })
-            .collect();
-        let lead = if index == 0 { "measured nearby: " } else { "                 " };
-        line(out, &format!("{lead}{}", each.join("; ")));
+    if answer.nearby.is_empty() {
+        return;
     }
+    let each = answer.nearby.iter().map(|check| {
+        let (measured, predicted) = (short(check.figure.us), short(check.predicted_us));
+        let error = signed_percent(check.error());
+        format!("{} {measured}/{predicted} ({error})", check.figure.what)
+    });
+    let each: Vec<String> = each.collect();
+    line(out, &format!("measured nearby/predicted, us: {}", each.join("; ")));
 }

@@ -28,9 +28,8 @@ pub fn links_line(topology: &Topology, fabric: &Fabric) -> String {
         };
         let between_sockets = matches!(link.kind, LinkKind::Xgmi(_) | LinkKind::Upi(_));
         let per_direction = if between_sockets {
-            let same = |one: &&crate::fabric::DirectedLink| {
-                is_of(one) && one.sockets == first.sockets
-            };
+            let same =
+                |one: &&crate::fabric::DirectedLink| is_of(one) && one.sockets == first.sockets;
             let bytes: f64 =
                 fabric.links.iter().filter(same).map(|l| l.write_rate(PACKET).as_gb_per_s()).sum();
             Bandwidth::from_gb_per_s(bytes)
@@ -132,7 +131,8 @@ pub fn settings(topology: &Topology) -> String {
 
 /// Whether any link is an NVLink.
 pub fn has_nvswitch(fabric: &Fabric) -> bool {
-    fabric.links.iter().any(|link| {
-        link.class == LinkClass::Nvlink && link.to as usize >= fabric.endpoint_count()
-    })
+    fabric
+        .links
+        .iter()
+        .any(|link| link.class == LinkClass::Nvlink && link.to as usize >= fabric.endpoint_count())
 }

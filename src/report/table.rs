@@ -111,7 +111,10 @@ mod tests {
         let mut table = Table::new(&["what", "us"]);
         table.row(vec!["ring, LL".into(), "14.9".into()]);
         table.row(vec!["a".into(), "150".into()]);
-        assert_eq!(table.write(TableFormat::Text), "what        us\nring, LL  14.9\na          150\n");
+        assert_eq!(
+            table.write(TableFormat::Text),
+            "what        us\nring, LL  14.9\na          150\n"
+        );
         assert_eq!(table.write(TableFormat::Csv), "what,us\n\"ring, LL\",14.9\na,150\n");
         let markdown = "| what | us |\n| --- | ---: |\n| ring, LL | 14.9 |\n| a | 150 |\n";
         assert_eq!(table.write(TableFormat::Markdown), markdown);

@@ -78,8 +78,10 @@ enum Done {
     Nearby(Box<NearbyCheck>),
 }
 
-/// Calls of a case on another wiring: one to fill the pipeline, one to count.
-const WIRING_CALLS: u32 = 2;
+/// Calls of a case on another wiring, for a comparison of the order of things.
+const WIRING_CALLS: u32 = 1;
+/// Calls of a measured figure: one to fill the pipeline, one to count.
+const NEARBY_CALLS: u32 = 2;
 
 impl Question<'_> {
     /// Simulates all of it.
@@ -148,7 +150,7 @@ impl Question<'_> {
                 let options = CaseOptions {
                     every_call: None,
                     blocks: None,
-                    calls_max: Some(WIRING_CALLS),
+                    calls_max: Some(NEARBY_CALLS),
                     ..self.options.clone()
                 };
                 Ok(Done::Nearby(Box::new(figure.check(self.machine, &options)?)))
@@ -180,12 +182,22 @@ impl Question<'_> {
         self.scenario.steps.iter().enumerate().map(answer).collect()
     }
 
+    /// Whether what was reported of the scenario was reported of such a machine.
+    pub fn comparable(&self) -> bool {
+        self.scenario.reported_on.as_ref().is_some_and(|on| {
+            on.gpu_model == self.machine.gpu_model && on.gpus as usize == self.options.gpus.len()
+        })
+    }
+
     fn exchanges(&self, rows: &[Vec<CasePrediction>]) -> Vec<Exchange> {
         let (Some(ring), Some(pull)) =
             (self.index_of("ring", "LL"), self.index_of("one_shot_pull", "Simple"))
         else {
             return Vec::new();
         };
+        if !self.comparable() {
+            return Vec::new();
+        }
         let reported = self.scenario.throughputs().filter(|told| told.algorithm == "ring");
         reported
             .filter_map(|told| {

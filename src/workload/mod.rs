@@ -25,7 +25,10 @@ pub struct Scenario {
     pub tensor_parallel: u32,
     /// The steps, the most frequent first.
     pub steps: Vec<Step>,
-    /// What people measured with it.
+    /// The machine on which people measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_on: Option<ReportedOn>,
+    /// What they measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reported: Vec<Reported>,
 }
@@ -49,9 +52,7 @@ pub struct Step {
 }
 
 /// What a call computes.
-#[derive(
-    Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CollectiveKind {
     /// Every rank ends with the sum.
@@ -60,9 +61,7 @@ pub enum CollectiveKind {
 }
 
 /// Type of an element.
-#[derive(
-    Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ElementType {
     /// bfloat16.
@@ -91,6 +90,16 @@ impl ElementType {
             ElementType::Fp32 => "fp32",
         }
     }
+}
+
+/// A kind of machine: figures of one say nothing of another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReportedOn {
+    /// Model of its GPUs.
+    pub gpu_model: String,
+    /// How many.
+    pub gpus: u32,
 }
 
 /// A figure that somebody reported.

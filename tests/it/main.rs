@@ -1,5 +1,8 @@
 //! One binary for all integration tests, a module a question.
 
 mod bad_input;
+mod bless;
+mod cli;
+mod readme;
 mod schedules;
 mod schema;
