@@ -22,6 +22,9 @@ pub(super) fn gpus(
                 "the scenario wants {wanted} GPUs; this machine has {count}, and TP {count} is shown"
             ));
         }
+        if gpu_count > count as usize {
+            notes.push(format!("the first {count} of {gpu_count} GPUs; others with --gpus"));
+        }
         return Ok((0..count).collect());
     }
     for (index, &gpu) in options.gpus.iter().enumerate() {
@@ -53,7 +56,9 @@ pub(super) fn cases(options: &Predict, machine: &Machine, gpus: &[u32]) -> Resul
     let mut cases = all_reduces(machine, gpus)?;
     if options.algo.is_empty() {
         cases.retain(|case| {
-            (!case.extra || options.all || protocol.is_some())
+            // What --explain says of slow transports needs the ring through host memory.
+            let explained = options.explain && case.transport != Transport::Peer;
+            (!case.extra || options.all || explained || protocol.is_some())
                 && protocol.is_none_or(|protocol| protocol == case.protocol)
         });
         return Ok(cases);

@@ -66,8 +66,8 @@ fn matrix(topology: &Topology, count: usize) -> String {
     let mut header = vec![""];
     header.extend(names.iter().map(String::as_str));
     let mut table = Table::new(&header);
-    for a in 0..count {
-        let mut row = vec![names[a].clone()];
+    for (a, name) in names.iter().enumerate() {
+        let mut row = vec![name.clone()];
         row.extend(
             (0..count).map(|b| {
                 if a == b { "X".to_owned() } else { topology.path_type(a, b).to_string() }

@@ -1,5 +1,7 @@
 //! One case: a call of some bytes by one algorithm on one machine, simulated.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::bottleneck::{Bottleneck, bottleneck};
@@ -10,6 +12,7 @@ use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
 use crate::fabric::calibration::relative_uncertainty;
 use crate::schedule::Schedule;
+use crate::topology::Confidence;
 use crate::units::Time;
 
 /// How a call is done.
@@ -84,7 +87,7 @@ pub struct CasePrediction {
 /// Largest call that is run packet by packet, bytes; beyond, the time of two smaller calls is
 /// continued along a straight line, since the loops of a long call repeat.
 pub const EXACT_BYTES: u64 = 4 << 20;
-/// Calls of which more than this many bytes are run twice at most.
+/// Calls of more bytes than this are run once: what goes on around them does not show.
 const FEW_CALLS_BYTES: u64 = 1 << 20;
 /// Calls run at first, and at most, to see whether they repeat.
 const CALLS_FIRST: u32 = 3;
@@ -111,50 +114,67 @@ impl Case {
         bytes: u64,
         options: &CaseOptions,
     ) -> Result<CasePrediction> {
-        let rounded = round_up(bytes);
-        let run = self.run(&machine.nominal, machine, rounded.min(EXACT_BYTES), options)?;
+        let anchor = self.anchor(machine, round_up(bytes).min(EXACT_BYTES), options)?;
+        let line = Line::of(self, machine, bytes, options, &anchor)?;
+        Ok(anchor.prediction(bytes, &line))
+    }
+
+    /// Predicts calls that are all larger than [`EXACT_BYTES`], simulating only what they share.
+    ///
+    /// # Errors
+    /// As [`Case::predict`].
+    pub fn predict_large(
+        &self,
+        machine: &Machine,
+        sizes: &[u64],
+        options: &CaseOptions,
+    ) -> Result<Vec<CasePrediction>> {
+        let Some(&largest) = sizes.last() else {
+            return Ok(Vec::new());
+        };
+        let anchor = self.anchor(machine, EXACT_BYTES, options)?;
+        let line = Line::of(self, machine, largest, options, &anchor)?;
+        Ok(sizes.iter().map(|&bytes| anchor.prediction(bytes, &line)).collect())
+    }
+
+    /// Simulates a call of a size that is run packet by packet.
+    fn anchor(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> Result<Anchor> {
+        let run = self.run(&machine.nominal, machine, bytes, options)?;
         let fabric = &machine.nominal.fabric;
-        let mut struck: Vec<usize> =
-            fabric.slowed_links(&run.schedule.flows()).iter().map(|slow| slow.regime).collect();
-        struck.dedup();
-        let us = self.continued(&machine.nominal, machine, rounded, options, &run)?;
-        let sigma = self.sigma(machine, rounded, options)?;
-        let mut time_us = Range::around(us, sigma);
-        let mut without_regimes_us = None;
-        if let Some(without) = machine.without_regimes.as_ref().filter(|_| !struck.is_empty()) {
-            let few = CaseOptions { calls_max: Some(2), ..options.clone() };
-            let smaller = self.run(without, machine, rounded.min(EXACT_BYTES), &few)?;
-            let bare = self.continued(without, machine, rounded, options, &smaller)?;
-            without_regimes_us = Some(Range::around(bare, sigma));
-            // The declared rate is as uncertain as its confidence says, for the part it adds.
-            let confidence = fabric.regimes[struck[0]].declared.confidence;
-            let share = (1.0 - bare / us).max(0.0) * relative_uncertainty(confidence);
-            time_us = Range::around(us, sigma.hypot(share));
-        }
+        let slowed = fabric.slowed_links(&run.schedule.flows());
+        let struck: BTreeSet<usize> = slowed.iter().map(|slow| slow.regime).collect();
+        let us = run.time.as_us();
+        let without = machine.without_regimes.as_ref().filter(|_| !struck.is_empty());
+        let few = CaseOptions { calls_max: Some(2), ..options.clone() };
+        let bare = without.map(|variant| self.run(variant, machine, bytes, &few)).transpose()?;
+        let bare_us = bare.map(|run| run.time.as_us());
         let alone = CaseOptions { fidelity: Fidelity::AlphaBeta, ..options.clone() };
-        let unshared = self.run(&machine.nominal, machine, rounded.min(EXACT_BYTES), &alone)?;
-        let waiting = 1.0 - unshared.time.as_us() / run.time.as_us();
+        let unshared = self.run(&machine.nominal, machine, bytes, &alone)?;
+        let waiting = 1.0 - unshared.time.as_us() / us;
         let waiting = if waiting.is_finite() { waiting.max(0.0) } else { 0.0 };
-        let slowed = without_regimes_us.is_some_and(|bare| bare.value < 0.5 * us);
+        let by_regime = bare_us.is_some_and(|bare| bare < 0.5 * us);
         let kernel = self.kernel(&machine.nominal, machine)?;
-        Ok(CasePrediction {
+        let limit = bottleneck(fabric, self, &kernel, &run, waiting, by_regime, options);
+        let prediction = CasePrediction {
             title: self.title.clone(),
             algorithm: self.algorithm.name,
             protocol: self.protocol.name(),
             bytes,
-            bytes_rounded: rounded,
-            time_us,
-            without_regimes_us,
+            bytes_rounded: bytes,
+            time_us: Range::around(us, 0.0),
+            without_regimes_us: None,
             regimes: struck.iter().map(|&r| fabric.regimes[r].declared.name.clone()).collect(),
             waiting,
-            bottleneck: bottleneck(fabric, self, &kernel, &run, waiting, slowed, options),
+            bottleneck: limit,
             calls_simulated: run.outcome.calls,
             repeats: run.repeats,
             spread: spread(&run.outcome),
-            extrapolated: rounded > EXACT_BYTES,
+            extrapolated: false,
             events: run.outcome.events,
             hops: run.outcome.hops,
-        })
+        };
+        let sigma = self.sigma(machine, bytes, options)?;
+        Ok(Anchor { us, bare_us, sigma, prediction })
     }
 
     /// Time of a call, us, nominal only.
@@ -163,8 +183,13 @@ impl Case {
     /// As [`Case::predict`].
     pub fn nominal_us(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> Result<f64> {
         let rounded = round_up(bytes);
-        let run = self.run(&machine.nominal, machine, rounded.min(EXACT_BYTES), options)?;
-        self.continued(&machine.nominal, machine, rounded, options, &run)
+        let near = rounded.min(EXACT_BYTES);
+        let us = self.run(&machine.nominal, machine, near, options)?.time.as_us();
+        if rounded <= EXACT_BYTES {
+            return Ok(us);
+        }
+        let slope = self.slope(&machine.nominal, machine, options, us)?;
+        Ok(us + slope * (rounded - EXACT_BYTES) as f64)
     }
 
     /// The schedule of one call on the machine as it is.
@@ -217,7 +242,7 @@ impl Case {
         };
         let first = match options.every_call {
             Some(calls) => calls,
-            None if bytes > FEW_CALLS_BYTES => 2,
+            None if bytes > FEW_CALLS_BYTES => 1,
             None => CALLS_FIRST.min(options.calls_max.unwrap_or(CALLS_FIRST)),
         };
         let mut outcome = run(first)?;
@@ -235,22 +260,16 @@ impl Case {
         Ok(Run { schedule, outcome, time, repeats })
     }
 
-    /// Time in us, continued along a straight line where the call is larger than what was run.
-    fn continued(
+    /// How much longer a call takes for each byte beyond [`EXACT_BYTES`], us.
+    fn slope(
         &self,
         variant: &Variant,
         machine: &Machine,
-        bytes: u64,
         options: &CaseOptions,
-        run: &Run,
+        near_us: f64,
     ) -> Result<f64> {
-        let near = run.time.as_us();
-        if bytes <= EXACT_BYTES {
-            return Ok(near);
-        }
         let half = self.run(variant, machine, EXACT_BYTES / 2, options)?.time.as_us();
-        let slope = (near - half) / (EXACT_BYTES / 2) as f64;
-        Ok(near + slope * (bytes - EXACT_BYTES) as f64)
+        Ok((near_us - half) / (EXACT_BYTES / 2) as f64)
     }
 
     /// Relative standard deviation over the calibration's uncertainty. The sensitivities come from
@@ -258,7 +277,7 @@ impl Case {
     fn sigma(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> Result<f64> {
         let quick =
             CaseOptions { fidelity: Fidelity::MaxMin, every_call: Some(1), ..options.clone() };
-        let bytes = bytes.min(EXACT_BYTES);
+        let bytes = bytes.min(FEW_CALLS_BYTES);
         let mut variance = RESIDUAL * RESIDUAL;
         if machine.moved.is_empty() {
             return Ok(RESIDUAL);
@@ -271,6 +290,65 @@ impl Case {
             }
         }
         Ok(variance.sqrt())
+    }
+}
+
+/// A simulated call, from which others are told.
+struct Anchor {
+    us: f64,
+    bare_us: Option<f64>,
+    sigma: f64,
+    /// Of the call itself, its ranges not yet filled in.
+    prediction: CasePrediction,
+}
+
+/// How times go on beyond [`EXACT_BYTES`], us a byte: with what holds for the machine, and without
+/// its declared regimes.
+struct Line {
+    slope: f64,
+    bare_slope: f64,
+}
+
+impl Line {
+    /// Flat, unless the call is larger than what is simulated.
+    fn of(
+        case: &Case,
+        machine: &Machine,
+        bytes: u64,
+        options: &CaseOptions,
+        anchor: &Anchor,
+    ) -> Result<Line> {
+        if round_up(bytes) <= EXACT_BYTES {
+            return Ok(Line { slope: 0.0, bare_slope: 0.0 });
+        }
+        let slope = case.slope(&machine.nominal, machine, options, anchor.us)?;
+        let bare_slope = match (&machine.without_regimes, anchor.bare_us) {
+            (Some(variant), Some(bare_us)) => case.slope(variant, machine, options, bare_us)?,
+            _ => 0.0,
+        };
+        Ok(Line { slope, bare_slope })
+    }
+}
+
+impl Anchor {
+    /// The prediction of a call of `bytes`, on the line through this one.
+    fn prediction(&self, bytes: u64, line: &Line) -> CasePrediction {
+        let rounded = round_up(bytes);
+        let beyond = rounded.saturating_sub(EXACT_BYTES) as f64;
+        let us = self.us + line.slope * beyond;
+        let bare = self.bare_us.map(|bare| bare + line.bare_slope * beyond);
+        // A rate of unknown cause, measured with one kernel and applied to another, is an estimate
+        // for the part of the time that it adds, however well it was measured.
+        let share = bare.map_or(0.0, |bare| (1.0 - bare / us).max(0.0));
+        let sigma = self.sigma.hypot(share * relative_uncertainty(Confidence::Estimated));
+        CasePrediction {
+            bytes,
+            bytes_rounded: rounded,
+            time_us: Range::around(us, sigma),
+            without_regimes_us: bare.map(|bare| Range::around(bare, self.sigma)),
+            extrapolated: rounded > EXACT_BYTES,
+            ..self.prediction.clone()
+        }
     }
 }
 

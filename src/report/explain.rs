@@ -13,8 +13,8 @@ pub fn explain(question: &Question<'_>, answer: &Answer) -> String {
     if let Some(waterfall) = &answer.waterfall {
         sum(&mut out, waterfall, question.options.gpus.len());
     }
-    for pass in question.scenario.passes() {
-        readings(&mut out, question, answer, pass);
+    for pass in question.scenario.passes().filter(|_| question.comparable()) {
+        readings(&mut out, answer, pass);
     }
     cases(&mut out, answer);
     checks(&mut out, answer);
@@ -36,12 +36,7 @@ fn sum(out: &mut String, waterfall: &Waterfall, ranks: usize) {
 }
 
 /// What a reported pass time may mean, and what is predicted under each meaning.
-fn readings(
-    out: &mut String,
-    question: &Question<'_>,
-    answer: &Answer,
-    pass: &crate::workload::Pass,
-) {
+fn readings(out: &mut String, answer: &Answer, pass: &crate::workload::Pass) {
     let Some(index) = answer.steps.iter().position(|step| step.step.name == pass.step) else {
         return;
     };
@@ -80,13 +75,7 @@ fn readings(
                 short(each - us),
             );
         }
-        None => {
-            let ring = question.scenario.name.as_str();
-            let _ = writeln!(
-                out,
-                "  as a slow transport: --all adds the ring through host memory ({ring})\n"
-            );
-        }
+        None => out.push_str("  as a slow transport: no pair of this machine would use one\n\n"),
     }
 }
 

@@ -127,6 +127,7 @@ fn table(out: &mut String, question: &Question<'_>, answer: &Answer, first: usiz
         wires.push_str(&figures(&short(step.bound.time.as_us()), step.bound.time, &step.step, ""));
     }
     let limit = answer.steps[range.clone()].last().map_or("", |step| &step.bound.limit);
+    let limit = limit.replace(" -> socket ", "->");
     line(out, &format!("{wires}  {limit}"));
     for row in &answer.rows {
         table_row(out, answer, row, range.clone());
@@ -162,7 +163,7 @@ fn best(out: &mut String, question: &Question<'_>, answer: &Answer) {
         .steps
         .iter()
         .map(|step| {
-            let title = &question.cases[step.best].title;
+            let title = title_word(&question.cases[step.best].title);
             format!("{}: {title}, {} sure", step.step.name, sure(step.sure))
         })
         .collect();

@@ -66,7 +66,7 @@ fn head(question: &Question<'_>, seed: u64) -> Result<Value> {
             "scenario": question.scenario,
             "gpus": question.options.gpus,
             "fidelity": question.options.fidelity.name(),
-            "regimes": question.machine.without_regimes.is_some(),
+            "declared_regimes_applied": question.machine.without_regimes.is_some(),
             "seed": seed,
         },
         "assumptions": topology.assumptions.iter().chain(&of_the_model()).collect::<Vec<_>>(),

@@ -50,15 +50,14 @@ pub fn links_line(topology: &Topology, fabric: &Fabric) -> String {
         }
     }
     let each: Vec<String> = groups.iter().map(describe).collect();
-    each.join("   ")
+    each.join("  ")
 }
 
 fn describe(group: &LinkGroup) -> String {
     let LinkGroup { role, label, rate, count, shared_by } = group;
-    let rate = rate.to_string();
     match (*role, *shared_by) {
-        ("uplink", 2..) => format!("uplink {label} {rate} ({count}, each for {shared_by} GPUs)"),
-        ("uplink" | "switch-switch", _) => format!("{role} {label} {rate} ({count})"),
+        ("uplink", 2..) => format!("{count} uplinks {label} {rate} (1 for {shared_by} GPUs)"),
+        ("uplink" | "switch-switch", _) => format!("{count} {role}s {label} {rate}"),
         ("sockets", _) => format!("{label} {rate}"),
         _ => format!("{role} {label} {rate}"),
     }
@@ -112,10 +111,10 @@ pub fn paths_line(topology: &Topology, fabric: &Fabric) -> String {
     types.sort_by_key(|entry| entry.0);
     let each = types.iter().map(|(kind, low, high)| {
         let (low, high) = (format!("{low:.2}"), format!("{high:.2}"));
-        if low == high { format!("{kind} {low} us") } else { format!("{kind} {low}-{high} us") }
+        if low == high { format!("{kind} {low}") } else { format!("{kind} {low}-{high}") }
     });
     let each: Vec<String> = each.collect();
-    format!("{} (128-byte read)", each.join("   "))
+    format!("128-byte read {} us", each.join("  "))
 }
 
 /// Settings that hold for the whole machine.

@@ -49,7 +49,7 @@ impl Table {
         }
     }
 
-    fn cell<'a>(row: &'a [String], column: usize) -> &'a str {
+    fn cell(row: &[String], column: usize) -> &str {
         row.get(column).map_or("", String::as_str)
     }
 

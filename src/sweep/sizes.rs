@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::in_parallel;
 use crate::error::{Error, Result};
+use crate::prediction::case::EXACT_BYTES;
 use crate::prediction::{Case, CaseOptions, CasePrediction, Machine};
 use crate::units::format_size;
 
@@ -73,19 +74,29 @@ pub fn sweep(
     options: &CaseOptions,
     progress: &(dyn Fn() + Sync),
 ) -> Result<Vec<Vec<CasePrediction>>> {
-    let jobs: Vec<(u64, &Case)> =
-        sizes.iter().flat_map(|&size| cases.iter().map(move |case| (size, case))).collect();
-    let done = in_parallel(&jobs, |&(size, case)| {
-        let prediction = case.predict(machine, size, options);
-        progress();
-        prediction
-    })?;
-    let mut rows = Vec::new();
-    let mut done = done.into_iter();
-    for _ in sizes {
-        rows.push(done.by_ref().take(cases.len()).collect());
+    let split = sizes.partition_point(|&size| size <= EXACT_BYTES);
+    let (small, large) = sizes.split_at(split);
+    // The large sizes of a case share what is simulated; they come first, being the longest.
+    let mut jobs: Vec<(&[u64], &Case)> = Vec::new();
+    if !large.is_empty() {
+        jobs.extend(cases.iter().map(|case| (large, case)));
     }
-    Ok(rows)
+    for size in small.chunks(1).rev() {
+        jobs.extend(cases.iter().map(|case| (size, case)));
+    }
+    let done = in_parallel(&jobs, |&(sizes, case)| {
+        let predictions = if sizes[0] > EXACT_BYTES {
+            case.predict_large(machine, sizes, options)
+        } else {
+            sizes.iter().map(|&size| case.predict(machine, size, options)).collect()
+        };
+        sizes.iter().for_each(|_| progress());
+        predictions
+    })?;
+    let mut all: Vec<CasePrediction> = done.into_iter().flatten().collect();
+    // By size; of one size in the order of the cases, since the sort keeps it.
+    all.sort_by_key(|prediction| prediction.bytes);
+    Ok(all.chunks(cases.len().max(1)).map(<[CasePrediction]>::to_vec).collect())
 }
 
 #[cfg(test)]
