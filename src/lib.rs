@@ -28,6 +28,8 @@ pub mod engine;
 
 pub mod prediction;
 
+pub mod measurement;
+
 pub mod input;
 
 pub mod validation;

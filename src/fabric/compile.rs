@@ -297,13 +297,13 @@ impl<'a> Build<'a> {
                 }
                 self.memory_links[number][usize::from(quadrant)] = Some(self.links.len() as u32);
                 for (from, to) in [(socket, memory), (memory, socket)] {
-                    let (_, buffer) = self.entry(to)?;
+                    let (latency, buffer) = self.entry(to)?;
                     let in_port = self.port(self.node(to))?;
                     self.links.push(DirectedLink {
                         from: self.node(from),
                         to: self.node(to),
                         fs_per_byte: rate.femtoseconds_per_byte(),
-                        latency: Time::ZERO,
+                        latency,
                         write_overhead: 0,
                         request: 0,
                         completion_overhead: 0,

@@ -124,6 +124,8 @@ impl GpuModel {
 pub struct MemoryModel {
     /// Request at the memory to its first completion.
     pub read: Time,
+    /// What a port at full read rate adds to each read.
+    pub read_loaded: Time,
     /// What a line not in the cache adds.
     pub cold: Time,
     /// Write at the memory to its being seen by a read.
@@ -152,6 +154,7 @@ impl MemoryModel {
         let time = |name: &str| Ok::<_, crate::error::Error>(Time::from_ns(value(name)?));
         Ok(MemoryModel {
             read: time("memory_read")?,
+            read_loaded: time("memory_read_loaded")?,
             cold: time("memory_cold")?,
             write_visible: time("memory_write_visible")?,
             reads_outstanding: value("memory_reads_outstanding")?.round().max(1.0) as u32,

@@ -31,6 +31,7 @@ pub const MACHINES: &[Embedded] = machines![
     "rtxpro6000x8-hierarchy",
     "rtxpro6000x8-direct",
     "rtxpro6000x16-flat",
+    "rtxpro6000x16-turin-flat",
     "rtx4090x8-rome",
     "rtx6000ada-x2-pcie",
     "a100-pcie-x4",

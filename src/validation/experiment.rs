@@ -54,6 +54,15 @@ pub struct CollectiveRun {
 /// along a straight line, since the loops of a long call repeat.
 pub const EXACT_BYTES: u64 = 4 << 20;
 
+/// Where a call's time becomes a straight line: one-stage algorithms move all buffers between all
+/// ranks, and their number of blocks stops growing at 288 KiB.
+fn exact_bytes(run: &CollectiveRun) -> u64 {
+    match run.algorithm {
+        "one_shot_pull" | "one_shot_push" if run.gpus.len() > 2 => EXACT_BYTES / 4,
+        _ => EXACT_BYTES,
+    }
+}
+
 impl<'a> Machine<'a> {
     /// Compiles a machine.
     ///
@@ -118,7 +127,8 @@ impl<'a> Machine<'a> {
             ..RunOptions::default()
         };
         let run = |hops: u32, options: RunOptions| {
-            let chase = chase.map(|(gpu, target)| (gpu, target, hops));
+            // A chase of no hops would end the run at once.
+            let chase = chase.filter(|_| hops > 0).map(|(gpu, target)| (gpu, target, hops));
             let schedule = probe::load_mix(&self.fabric, chase, groups);
             simulate(&self.fabric, &schedule, Fidelity::Packet, options)
         };
@@ -131,7 +141,9 @@ impl<'a> Machine<'a> {
             0.0
         };
         let rates_from = if chase.is_some() && outcome.ended < end {
-            run(0, RunOptions { stop_at: end, ..options })?
+            let schedule = probe::load_mix(&self.fabric, None, groups);
+            let options = RunOptions { stop_at: end, ..options };
+            simulate(&self.fabric, &schedule, Fidelity::Packet, options)?
         } else {
             outcome
         };
@@ -163,8 +175,7 @@ impl<'a> Machine<'a> {
         Ok(bytes as f64 / outcome.ended.as_ns())
     }
 
-    /// Runs copies and returns what happened; copies start without their engine's start-up time,
-    /// which large copies do not show.
+    /// Runs copies and returns what happened, the engine's start-up time included.
     ///
     /// # Errors
     /// Those of the engine.
@@ -178,13 +189,14 @@ impl<'a> Machine<'a> {
     /// # Errors
     /// Those of the algorithm and the engine.
     pub fn collective_us(&self, run: &CollectiveRun) -> Result<f64> {
-        if run.bytes <= EXACT_BYTES {
+        let exact = exact_bytes(run);
+        if run.bytes <= exact {
             return self.exact_us(run, run.bytes);
         }
-        let near = self.exact_us(run, EXACT_BYTES)?;
-        let half = self.exact_us(run, EXACT_BYTES / 2)?;
-        let slope = (near - half) / (EXACT_BYTES / 2) as f64;
-        Ok(near + slope * (run.bytes - EXACT_BYTES) as f64)
+        let near = self.exact_us(run, exact)?;
+        let half = self.exact_us(run, exact / 2)?;
+        let slope = (near - half) / (exact / 2) as f64;
+        Ok(near + slope * (run.bytes - exact) as f64)
     }
 
     fn exact_us(&self, run: &CollectiveRun, bytes: u64) -> Result<f64> {

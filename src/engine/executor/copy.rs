@@ -84,7 +84,18 @@ impl<N: Network> Machine<'_, N> {
             } else {
                 let (kind, poll) = (TrafficKind::CopyRead, SlotRange::EMPTY);
                 let load =
-                    Load { gpu, target, address, bytes, packet, actor, kind, poll, cold: false };
+                    Load {
+                    gpu,
+                    target,
+                    address,
+                    bytes,
+                    packet,
+                    actor,
+                    kind,
+                    poll_number: 0,
+                    poll,
+                    cold: false,
+                };
                 self.network.load(self.now, load, &mut context);
             }
         }

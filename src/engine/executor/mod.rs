@@ -80,7 +80,7 @@ enum State {
     /// Slots in its own memory, since then.
     Poll { slots: SlotRange, started: Time, acquire: bool },
     /// The return of its polling load.
-    PollLoad { slots: SlotRange, acquire: bool },
+    PollLoad { slots: SlotRange, started: Time, acquire: bool },
     /// The other warps of its block.
     Barrier,
     /// The other blocks of its rank.
@@ -115,6 +115,12 @@ struct Actor {
     /// When all its local loads are back.
     loads_done: Time,
     store_free: Time,
+    /// Polls by load so far, when the last was sent, and the last known round trip of one.
+    poll_number: u32,
+    poll_sent: Time,
+    poll_round_trip: Time,
+    /// It has waited for room and may take it.
+    admitted: bool,
     state: State,
     copy: CopyState,
 }
@@ -220,6 +226,10 @@ impl<'a, N: Network> Machine<'a, N> {
                         outstanding: 0,
                         loads_done: Time::ZERO,
                         store_free: Time::ZERO,
+                        poll_number: 0,
+                        poll_sent: Time::ZERO,
+                        poll_round_trip: Time::ZERO,
+                        admitted: false,
                         state: State::Running,
                         copy: CopyState::default(),
                     });
@@ -302,10 +312,16 @@ impl<'a, N: Network> Machine<'a, N> {
                     let waiter = self.slots.mark(slot, at);
                     if waiter != NONE {
                         self.poll_on(waiter);
+                        self.remote_poll_on(waiter);
                     }
                 }
             }
-            Notice::Loaded { actor, at, seen, bytes } => self.loaded(actor, at, seen, bytes),
+            Notice::Loaded { actor, at, poll_number: 0, bytes, .. } => {
+                self.loaded(actor, at, bytes);
+            }
+            Notice::Loaded { actor, at, poll_number, seen, .. } => {
+                self.polled(actor, at, poll_number, seen);
+            }
             Notice::Departed(actor, bytes) => self.copy_departed(actor, bytes),
             Notice::Arrived(actor, bytes, at) => self.copy_arrived(actor, bytes, at),
             Notice::Room(gpu) => {
@@ -321,35 +337,65 @@ impl<'a, N: Network> Machine<'a, N> {
     }
 
     /// A load of `actor` is back.
-    fn loaded(&mut self, actor: ActorId, at: Time, seen: bool, bytes: u32) {
+    fn loaded(&mut self, actor: ActorId, at: Time, bytes: u32) {
         let block = self.actors[actor as usize].block as usize;
         let model = &self.fabric.gpus[self.blocks[block].gpu as usize];
         if at >= self.options.counted_from {
             self.blocks[block].used.loaded += u64::from(bytes);
         }
-        let back = at + model.load_return;
-        match self.actors[actor as usize].state {
-            State::PollLoad { acquire, .. } => {
-                if seen {
-                    let extra = if acquire { model.poll_acquire_extra } else { Time::ZERO };
-                    self.resume(actor, back + extra);
-                } else {
-                    self.queue.push(back + model.poll_loop, Wrapped::Repoll(actor));
-                }
-            }
-            State::Copy => self.copy_arrived(actor, bytes, at),
-            state => {
-                let record = &mut self.actors[actor as usize];
-                record.outstanding -= 1;
-                record.loads_done = record.loads_done.max(back);
-                if let State::Loads(most) = state
-                    && record.outstanding <= most
-                {
-                    let at = if most == 0 { record.loads_done } else { back };
-                    self.resume(actor, at);
-                }
-            }
+        if self.actors[actor as usize].state == State::Copy {
+            return self.copy_arrived(actor, bytes, at);
         }
+        let back = at + model.load_return;
+        let record = &mut self.actors[actor as usize];
+        record.outstanding -= 1;
+        record.loads_done = record.loads_done.max(back);
+        if let State::Loads(most) = record.state
+            && record.outstanding <= most
+        {
+            let at = if most == 0 { record.loads_done } else { back };
+            self.resume(actor, at);
+        }
+    }
+
+    /// A poll by load is back: it has seen its slots, or it is sent again.
+    fn polled(&mut self, actor: ActorId, at: Time, number: u32, seen: bool) {
+        let record = &mut self.actors[actor as usize];
+        let State::PollLoad { acquire, .. } = record.state else { return };
+        if number != record.poll_number {
+            return;
+        }
+        let block = record.block as usize;
+        let model = &self.fabric.gpus[self.blocks[block].gpu as usize];
+        let back = at + model.load_return;
+        record.poll_round_trip = back.saturating_sub(record.poll_sent);
+        if seen {
+            let extra = if acquire { model.poll_acquire_extra } else { Time::ZERO };
+            self.resume(actor, back + extra);
+        } else {
+            self.queue.push(back + model.poll_loop, Wrapped::Repoll(actor));
+        }
+    }
+
+    /// Slots that an actor polls by loads are marked. Its first load may still see them; later ones
+    /// come at no particular phase, so on average half a period passes before one looks, and half a
+    /// round trip before it is back.
+    fn remote_poll_on(&mut self, actor: ActorId) {
+        let record = &self.actors[actor as usize];
+        let State::PollLoad { slots, started, acquire } = record.state else { return };
+        if let Some(missing) = slots.iter().find(|&slot| self.slots.visible(slot) == Time::MAX) {
+            self.slots.wait(missing, actor);
+            return;
+        }
+        let visible = self.slots.all_visible(slots);
+        let model = &self.fabric.gpus[self.blocks[record.block as usize].gpu as usize];
+        let round_trip = record.poll_round_trip;
+        if visible <= started + round_trip / 2 && record.poll_sent == started {
+            return;
+        }
+        let extra = if acquire { model.poll_acquire_extra } else { Time::ZERO };
+        let at = visible + (round_trip + model.poll_loop) / 2 + round_trip / 2 + extra;
+        self.resume(actor, at);
     }
 
     /// Lets an actor go on with its next operation at `at`.

@@ -82,7 +82,7 @@ impl<N: Network> Machine<'_, N> {
     /// The actor's bytes of an operation: offset from the operation's start, and how many.
     fn share(&self, actor: ActorId, bytes: u32) -> (u32, u32) {
         let record = &self.actors[actor as usize];
-        if self.blocks[record.block as usize].actor_count == 1 {
+        if N::FUSES_WARPS {
             return (0, bytes);
         }
         let start = record.warp * WARP_BYTES;
@@ -238,6 +238,9 @@ impl<N: Network> Machine<'_, N> {
             self.actors[actor as usize].state = State::Loads(model.loads_overlap_host - 1);
             return Next::Retry;
         }
+        if !local && !self.admitted(actor, gpu, home) {
+            return Next::Retry;
+        }
         let warps = u64::from(bytes.div_ceil(WARP_BYTES));
         let start = self.now.max(self.blocks[block].load_free);
         self.blocks[block].load_free = start + model.sm_load_interval * warps;
@@ -250,11 +253,36 @@ impl<N: Network> Machine<'_, N> {
         record.outstanding += 1;
         let (at, packet) = (start + model.load_request, model.sm_tlp);
         let poll = SlotRange::EMPTY;
-        let load = Load { gpu, target: home, address, bytes, packet, actor, kind, poll, cold };
+        let load = Load {
+            gpu,
+            target: home,
+            address,
+            bytes,
+            packet,
+            actor,
+            kind,
+            poll_number: 0,
+            poll,
+            cold,
+        };
         let mut context =
             Context { queue: &mut self.queue, notices: &mut self.notices, slots: &self.slots };
         self.network.load(at, load, &mut context);
         Next::Now
+    }
+
+    /// Whether an access may enter its GPU's egress now; otherwise the actor waits its turn there.
+    /// Loads wait like stores: the queue before the egress is one.
+    fn admitted(&mut self, actor: ActorId, gpu: u32, home: EndpointId) -> bool {
+        let record = &mut self.actors[actor as usize];
+        if record.admitted || self.network.has_room(gpu, home) {
+            record.admitted = false;
+            return true;
+        }
+        record.state = State::Room;
+        record.admitted = true;
+        self.waiting_room[gpu as usize].push_back((actor, home));
+        false
     }
 
     /// A store of one warp (or block): waits for the SM's store unit and for room in the egress.
@@ -267,9 +295,7 @@ impl<N: Network> Machine<'_, N> {
         slots: SlotRange,
     ) -> Next {
         let gpu = self.blocks[block].gpu;
-        if home != gpu && !self.network.has_room(gpu, home) {
-            self.actors[actor as usize].state = State::Room;
-            self.waiting_room[gpu as usize].push_back((actor, home));
+        if home != gpu && !self.admitted(actor, gpu, home) {
             return Next::Retry;
         }
         let model = &self.fabric.gpus[gpu as usize];
@@ -284,7 +310,7 @@ impl<N: Network> Machine<'_, N> {
         let issued = start + unit;
         state.store_free = issued;
         record.store_free =
-            start + if state.actor_count == 1 { unit } else { model.warp_store_interval };
+            start + if N::FUSES_WARPS { unit } else { model.warp_store_interval };
         if start >= self.options.counted_from {
             state.used.stored += u64::from(bytes);
         }
@@ -375,8 +401,12 @@ impl<N: Network> Machine<'_, N> {
             self.actors[actor as usize].state = State::Poll { slots, started: self.now, acquire };
             self.poll_on(actor);
         } else {
-            self.actors[actor as usize].state = State::PollLoad { slots, acquire };
+            let idle = self.fabric.read_latency(gpu as usize, home, bytes).unwrap_or_default();
+            let record = &mut self.actors[actor as usize];
+            record.state = State::PollLoad { slots, started: self.now, acquire };
+            record.poll_round_trip = record.poll_round_trip.max(idle);
             self.poll_load(actor, block, message, slots, bytes);
+            self.remote_poll_on(actor);
         }
         Next::Waits
     }
@@ -391,6 +421,10 @@ impl<N: Network> Machine<'_, N> {
     ) {
         let gpu = self.blocks[block].gpu;
         let model = &self.fabric.gpus[gpu as usize];
+        let record = &mut self.actors[actor as usize];
+        record.poll_number += 1;
+        record.poll_sent = self.now;
+        let poll_number = record.poll_number;
         let load = Load {
             gpu,
             target: self.schedule.messages[message as usize].home,
@@ -399,6 +433,7 @@ impl<N: Network> Machine<'_, N> {
             packet: model.sm_tlp,
             actor,
             kind: TrafficKind::SmRead,
+            poll_number,
             poll: slots,
             cold: false,
         };

@@ -334,8 +334,9 @@ impl<const SHARED: bool> Network for Flows<'_, SHARED> {
             Event::Back(item) => {
                 self.free_items.push(item);
                 if let Item::Load { load, seen } = self.items[item as usize] {
-                    let (actor, bytes) = (load.actor, load.bytes);
-                    context.notices.push(Notice::Loaded { actor, at: now, seen, bytes });
+                    let (actor, bytes, poll_number) = (load.actor, load.bytes, load.poll_number);
+                    let notice = Notice::Loaded { actor, at: now, poll_number, seen, bytes };
+                    context.notices.push(notice);
                 }
             }
             Event::Landed(item) => {

@@ -54,6 +54,8 @@ pub struct Load {
     pub actor: ActorId,
     /// What makes it.
     pub kind: TrafficKind,
+    /// Which poll of its actor this is; zero for plain loads.
+    pub poll_number: u32,
     /// Polled: whether these slots were marked when the memory was read is reported back.
     pub poll: SlotRange,
     /// Lines are not in the host's cache.
@@ -71,6 +73,8 @@ pub enum Notice {
         actor: ActorId,
         /// When.
         at: Time,
+        /// Which poll it was; zero for plain loads.
+        poll_number: u32,
         /// All polled slots were marked.
         seen: bool,
         /// Bytes.

@@ -85,7 +85,8 @@ pub(super) struct Transaction {
     pub(super) left: u32,
     pub(super) bytes: u32,
     pub(super) slots: SlotRange,
-    pub(super) polls: bool,
+    /// Which poll of its actor it is; zero for none.
+    pub(super) poll_number: u32,
     pub(super) seen: bool,
     pub(super) cold: bool,
     /// Line of host memory, for single-line requests.
@@ -105,7 +106,7 @@ impl Transaction {
             left: load.bytes,
             bytes: load.bytes,
             slots: load.poll,
-            polls: load.poll.count > 0,
+            poll_number: load.poll_number,
             seen: true,
             cold: load.cold,
             line: NONE,
@@ -163,7 +164,7 @@ impl Packet<'_> {
                 left: store.bytes,
                 bytes: store.bytes,
                 slots: store.slots,
-                polls: false,
+                poll_number: 0,
                 seen: true,
                 cold: false,
                 line: NONE,
@@ -348,7 +349,7 @@ impl Packet<'_> {
     pub(super) fn complete(&mut self, now: Time, tlp: Tlp, context: &mut Queue<'_>) {
         let record = &mut self.transactions[tlp.transaction as usize];
         let (source, target) = (record.target, record.gpu);
-        if record.polls {
+        if record.poll_number > 0 {
             record.seen &= context.slots.all_visible(record.slots) <= now;
         }
         let Some(cursor) = self.fabric.path_at(source, target) else {
@@ -379,7 +380,8 @@ impl Packet<'_> {
         }
         let record = self.close(tlp.transaction);
         let (actor, bytes) = (record.actor, record.bytes);
-        let seen = record.polls && record.seen;
-        context.notices.push(Notice::Loaded { actor, at: now, seen, bytes });
+        let poll_number = record.poll_number;
+        let seen = poll_number > 0 && record.seen;
+        context.notices.push(Notice::Loaded { actor, at: now, poll_number, seen, bytes });
     }
 }

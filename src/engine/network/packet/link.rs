@@ -8,7 +8,7 @@ use crate::units::Time;
 /// Bytes that a header takes of a receiver's buffer.
 const HEADER: u32 = 16;
 /// A receiver acknowledges at least every few packets: no more than this is ever owed at once.
-const DEBT_MAX: u32 = 16;
+const DEBT_MAX: u32 = 64;
 /// Pieces that an Intel root complex cuts peer traffic into.
 const SPLIT_BYTES: u32 = 64;
 

@@ -22,6 +22,8 @@ pub(super) struct MemoryPort {
     /// When each place is free again, for reads and for writes.
     reads: Places,
     writes: Places,
+    /// When the last write taken so far will be done.
+    written: Time,
     read_load: Load1us,
     write_load: Load1us,
 }
@@ -79,6 +81,7 @@ impl MemoryPort {
             memory,
             reads: places(),
             writes: places(),
+            written: Time::ZERO,
             read_load: Load1us::default(),
             write_load: Load1us::default(),
         }
@@ -121,11 +124,15 @@ impl Packet<'_> {
             let service = model.read_service
                 + slowed(model.read_slowed_by_writes, writes)
                 + slowed(model.read_slowed_by_reads, reads);
-            (0..lines).map(|_| port.reads.occupy(count, now, service)).last().unwrap_or(now)
+            // A read pushes the writes before it: it is answered when they are done.
+            let end = (0..lines).map(|_| port.reads.occupy(count, now, service)).last();
+            end.unwrap_or(now).max(port.written + service)
         } else {
             port.write_load.add(now, u64::from(tlp.payload));
             let service = model.write_service + slowed(model.write_slowed_by_writes, writes);
-            (0..lines).map(|_| port.writes.occupy(count, now, service)).last().unwrap_or(now)
+            let end = (0..lines).map(|_| port.writes.occupy(count, now, service)).last();
+            port.written = port.written.max(end.unwrap_or(now));
+            port.written
         };
         context.queue.push(end, Wrapped::Network(Event::Served(link, tlp)));
     }
@@ -133,13 +140,13 @@ impl Packet<'_> {
     /// A place of a memory port has done its work.
     pub(super) fn served(&mut self, now: Time, link: LinkId, tlp: Tlp, context: &mut Queue<'_>) {
         self.release(now, link, &tlp, context);
-        let Some(port) = &self.memory_ports[link as usize] else {
-            return;
-        };
+        let Some(port) = self.memory_ports[link as usize].as_mut() else { return };
         let model = &self.fabric.memories[port.memory];
         if tlp.class == NON_POSTED {
             let cold = self.transactions[tlp.transaction as usize].cold;
+            let loaded = model.read_loaded.as_ps() * port.read_load.share(now) / 1000;
             let access = model.read.saturating_sub(model.read_service)
+                + Time::from_ps(loaded)
                 + if cold { model.cold } else { Time::ZERO };
             context.queue.push(now + access, Wrapped::Network(Event::Complete(tlp)));
         } else if tlp.flags & LAST != 0 && tlp.transaction != NONE {
@@ -171,7 +178,7 @@ impl Packet<'_> {
                 left: bytes,
                 bytes,
                 slots: SlotRange::EMPTY,
-                polls: false,
+                poll_number: 0,
                 seen: true,
                 cold: load.cold,
                 line,
@@ -202,7 +209,8 @@ impl Packet<'_> {
         if parent.left == 0 {
             let whole = self.close(record.parent);
             let (actor, bytes) = (whole.actor, whole.bytes);
-            context.notices.push(Notice::Loaded { actor, at: now, seen: false, bytes });
+            let notice = Notice::Loaded { actor, at: now, poll_number: 0, seen: false, bytes };
+            context.notices.push(notice);
         }
     }
 }

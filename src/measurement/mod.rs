@@ -1,0 +1,13 @@
+//! What real machines did: plain records, and readers of the tables they come from.
+//!
+//! A reader turns every row of a file into an [`Observation`] or into a [`Skipped`] with its
+//! reason; nothing is dropped silently. What a row means as a run of the simulator is told by
+//! [`Run`], in terms of GPUs and memories; `validation` does the running.
+
+pub mod library;
+mod observation;
+mod read;
+pub mod table;
+
+pub use observation::{Carrier, Copy, Load, LoadKind, Memory, Observation, Pair, Run, Skipped};
+pub use read::{Record, read_directory, read_machine};

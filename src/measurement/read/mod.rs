@@ -1,0 +1,226 @@
+//! One reader a file format; all of them fill a [`Sink`].
+
+mod contention;
+mod host_links;
+mod nvlink_pair;
+mod one_link;
+mod ranks;
+mod standard;
+mod tiers;
+
+use std::path::Path;
+
+use super::library::Machine;
+use super::table::Row;
+use super::{Observation, Run, Skipped};
+use crate::error::{Error, Result};
+
+/// What one machine did.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// Rows with a run.
+    pub observations: Vec<Observation>,
+    /// The others.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Reads a folder of the library.
+///
+/// # Errors
+/// [`Error::Input`] naming file and line of a malformed row.
+pub fn read_machine(machine: &Machine) -> Result<Record> {
+    let mut sink = Sink::new(machine.name, machine.topology);
+    for (file, text) in machine.files {
+        sink.read(file, text)?;
+    }
+    Ok(sink.finish())
+}
+
+/// Reads a user's own folder: `observations.csv`, and `raw/latency_tiers.csv` and
+/// `raw/contention.csv` where they are, in the format of `measured/README.md`, taken on `topology`.
+///
+/// # Errors
+/// [`Error::Read`] when there is no `observations.csv`, [`Error::Input`] for a malformed row.
+pub fn read_directory(directory: &str, topology: &str) -> Result<Record> {
+    let path = Path::new(directory);
+    let name = path.file_name().map_or(directory, |name| name.to_str().unwrap_or(directory));
+    let mut sink = Sink::new(name, topology);
+    for file in ["observations.csv", "raw/latency_tiers.csv", "raw/contention.csv"] {
+        let place = path.join(file);
+        if file != "observations.csv" && !place.is_file() {
+            continue;
+        }
+        let text = std::fs::read_to_string(&place).map_err(|error| Error::Read {
+            file: place.display().to_string(),
+            reason: error.to_string(),
+            help: "a folder of observations holds observations.csv; measured/README.md says how"
+                .into(),
+        })?;
+        sink.read(file, &text)?;
+    }
+    Ok(sink.finish())
+}
+
+/// What a reader knows of a row beside its run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct About {
+    /// Short text for the id.
+    pub text: String,
+    /// Summarised together.
+    pub experiment: String,
+    /// Fit or check data.
+    pub fit: bool,
+    /// A declared regime was read from it.
+    pub regime: bool,
+    /// As the source tells it.
+    pub condition: String,
+    /// Assumed.
+    pub note: String,
+}
+
+impl About {
+    pub(super) fn new(experiment: impl Into<String>, text: impl Into<String>) -> About {
+        About { experiment: experiment.into(), text: text.into(), ..About::default() }
+    }
+
+    pub(super) fn fit(mut self, fit: bool) -> About {
+        self.fit = fit;
+        self
+    }
+
+    pub(super) fn note(mut self, note: impl Into<String>) -> About {
+        self.note = note.into();
+        self
+    }
+}
+
+/// Collects a machine's rows.
+pub(super) struct Sink {
+    pub(super) machine: String,
+    topology: String,
+    record: Record,
+}
+
+impl Sink {
+    fn new(machine: &str, topology: &str) -> Sink {
+        Sink { machine: machine.into(), topology: topology.into(), record: Record::default() }
+    }
+
+    fn read(&mut self, file: &str, text: &str) -> Result<()> {
+        match (self.machine.as_str(), file) {
+            ("h200-one-link", "probe1.csv") => one_link::probe1(self, file, text),
+            ("h200-one-link", "probe2.csv") => one_link::probe2(self, file, text),
+            ("h200-nvlink-pair", "probe.csv") => nvlink_pair::probe(self, file, text),
+            ("h200-nvlink-pair", "nccl.csv") => nvlink_pair::nccl(self, file, text),
+            ("h200-two-host-links", "probe.csv") => host_links::probe(self, file, text),
+            (_, "observations.csv") => standard::read(self, file, text),
+            (_, "raw/latency_tiers.csv") => tiers::read(self, file, text),
+            (_, "raw/contention.csv") => contention::read(self, file, text),
+            _ => self.skip_file(file, text),
+        }
+    }
+
+    /// Files without a run, row by row.
+    fn skip_file(&mut self, file: &str, text: &str) -> Result<()> {
+        let reason = match file {
+            "lines.csv" => "a probe of one constant: loads of one line by several blocks",
+            "nccl_steps.csv" => "steps of emulated kernels, not calls",
+            "interference.csv" => "copies beside a collective are not run by check",
+            "raw/serving.csv" => "serving throughput needs the compute time of a model",
+            "raw/p2p_connectivity.csv" => "says what may address what, no time",
+            "raw/nccl_allreduce.csv" => "the mean over a sweep of sizes, GPUs not stated",
+            _ => "no experiment for this table",
+        };
+        for row in super::table::without_header(file, text)? {
+            self.skip(&row, reason);
+        }
+        Ok(())
+    }
+
+    /// Lists a row that nothing is predicted for.
+    pub(super) fn skip(&mut self, row: &Row, reason: impl Into<String>) {
+        self.record.skipped.push(Skipped {
+            machine: self.machine.clone(),
+            id: row.place(),
+            reason: reason.into(),
+        });
+    }
+
+    /// Adds a row; one that repeats an earlier run is averaged with it.
+    pub(super) fn add(
+        &mut self,
+        row: &Row,
+        about: About,
+        run: Run,
+        figure: usize,
+        (measured, unit): (f64, &'static str),
+    ) {
+        if measured <= 0.0 {
+            return self.skip(row, "nothing was moved");
+        }
+        let same = self.record.observations.iter_mut().find(|other| {
+            other.figure == figure
+                && other.run == run
+                && other.experiment == about.experiment
+                && other.condition == about.condition
+        });
+        if let Some(other) = same {
+            let rows = f64::from(other.rows);
+            other.measured = (other.measured * rows + measured) / (rows + 1.0);
+            other.rows += 1;
+            return;
+        }
+        self.record.observations.push(Observation {
+            machine: self.machine.clone(),
+            topology: self.topology.clone(),
+            id: format!("{} {}", row.place(), about.text),
+            experiment: about.experiment,
+            run,
+            figure,
+            unit,
+            measured,
+            rows: 1,
+            fit: about.fit,
+            regime: about.regime,
+            condition: about.condition,
+            note: about.note,
+        });
+    }
+
+    fn finish(self) -> Record {
+        self.record
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::library::MACHINES;
+
+    #[test]
+    fn every_row_is_an_observation_or_has_a_reason() {
+        for machine in MACHINES {
+            let record = read_machine(machine).unwrap_or_else(|error| panic!("{error}"));
+            assert!(!record.observations.is_empty() || !record.skipped.is_empty());
+            assert!(record.observations.iter().all(|o| o.measured > 0.0 && o.rows > 0));
+            assert!(record.skipped.iter().all(|skipped| !skipped.reason.is_empty()));
+        }
+    }
+
+    #[test]
+    fn repeated_rows_are_averaged() {
+        let machine = MACHINES.iter().find(|m| m.name == "h200-one-link").expect("listed");
+        let record = read_machine(machine).expect("reads");
+        let chase = record.observations.iter().find(|o| o.experiment == "chase host");
+        let chase = chase.expect("there");
+        assert_eq!(chase.rows, 3);
+        assert!((chase.measured - (1170.4 + 1144.9 + 1161.4) / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_malformed_row_is_named() {
+        let mut sink = Sink::new("h200-one-link", "h200-host-link");
+        let error = sink.read("probe1.csv", "chase,host,0,slow,ns\n").expect_err("no number");
+        assert_eq!(error.to_string(), "probe1.csv: line 1: `slow` is no number");
+    }
+}

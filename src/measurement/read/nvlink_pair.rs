@@ -1,0 +1,150 @@
+//! `h200-nvlink-pair`: two GPUs joined by NVLink.
+
+use super::{About, Sink, one_link, ranks};
+use crate::algorithm::{Implementation, Protocol};
+use crate::error::Result;
+use crate::measurement::table::{Row, with_header, without_header};
+use crate::measurement::{Carrier, Copy, Load, LoadKind, Memory, Pair, Run};
+
+const PEER: Memory = Memory::Gpu(1);
+/// Channels that NCCL opened on this machine, logged (README.md of the folder).
+const CHANNELS: u32 = 24;
+/// NCCL through host memory opens two.
+const CHANNELS_BY_HOST: u32 = 2;
+/// Blocks and threads of `sm_both_ways`, which its row does not state: as of the largest `sm_peer`
+/// row.
+const BOTH_WAYS: (u32, u32) = (132, 512);
+
+/// All of `probe.csv`.
+pub(super) fn probe(sink: &mut Sink, file: &str, text: &str) -> Result<()> {
+    for row in without_header(file, text)? {
+        match row.field(0) {
+            "chase" => chase(sink, &row)?,
+            "flag_pingpong" => {
+                let fenced = row.field(1) == "relacq_sys";
+                let run = Run::Flag { pair: Pair::Gpus(0, 1), by_host: false, fenced };
+                let about = About::new("flag", format!("peer, {}", row.field(1))).fit(true);
+                let round_trip = row.number(row.field(3))?;
+                sink.add(&row, about, run, 0, (round_trip / 2.0, "ns"));
+            }
+            "sm_peer" => peer_streams(sink, &row)?,
+            "copy_engine_peer" => copy(sink, &row)?,
+            "latency_under_load" => one_link::latency_under_load(sink, &row, PEER, true)?,
+            "sm_both_ways" => both_ways(sink, &row)?,
+            "ranks_on_two_gpus" => {
+                let fit = row.count(row.after("ranks")?)? == 2;
+                let experiment = if fit { "2 ranks" } else { "4 and 8 ranks" };
+                ranks::add(sink, &row, experiment, Carrier::Peer, fit)?;
+            }
+            _ => sink.skip(&row, "pieces and fences: read for one constant each"),
+        }
+    }
+    Ok(())
+}
+
+fn chase(sink: &mut Sink, row: &Row) -> Result<()> {
+    let time = row.number(row.field(3))?;
+    if row.field(2) == "0" {
+        sink.skip(row, "the first repetition is cold");
+        return Ok(());
+    }
+    let memory = if row.field(1) == "peer" { PEER } else { Memory::Gpu(0) };
+    let about = About::new(format!("chase {}", row.field(1)), "dependent 4-byte reads").fit(true);
+    sink.add(row, about, Run::Chase { gpu: 0, memory }, 0, (time, "ns"));
+    Ok(())
+}
+
+fn peer_streams(sink: &mut Sink, row: &Row) -> Result<()> {
+    let (blocks, threads) = (row.count(row.after("blocks")?)?, row.count(row.after("threads")?)?);
+    let kinds = [
+        ("read_unroll1", LoadKind::Read(1)),
+        ("read_unroll4", LoadKind::Read(4)),
+        ("write", LoadKind::Write),
+    ];
+    for (column, kind) in kinds {
+        let rate = row.number(row.after(column)?)?;
+        let load = Load { gpu: 0, memory: PEER, kind, blocks, threads, stop_check: false };
+        let run = Run::LoadMix { chase: None, loads: vec![load] };
+        let experiment = if column == "write" { "sm_peer write" } else { "sm_peer read" };
+        let about = About::new(experiment, format!("{column} {blocks}x{threads}")).fit(true);
+        sink.add(row, about, run, 1, (rate, "GB/s"));
+    }
+    Ok(())
+}
+
+fn copy(sink: &mut Sink, row: &Row) -> Result<()> {
+    let bytes = u64::from(row.count(row.field(1))?);
+    let rate = row.number(row.field(4))?;
+    if bytes < 1 << 20 {
+        sink.skip(row, "below 1 MB a copy measures its launch");
+        return Ok(());
+    }
+    let copy = Copy { from: Memory::Gpu(0), to: PEER, engine: 0, bytes };
+    let about = About::new("copy to peer", format!("{bytes} B")).fit(true);
+    sink.add(row, about, Run::Copies(vec![copy]), 0, (rate, "GB/s"));
+    Ok(())
+}
+
+fn both_ways(sink: &mut Sink, row: &Row) -> Result<()> {
+    let rate = row.number(row.field(2))?;
+    let kind = if row.field(1) == "read" { LoadKind::Read(4) } else { LoadKind::Write };
+    let (blocks, threads) = BOTH_WAYS;
+    let load = |gpu: u32| Load {
+        gpu,
+        memory: Memory::Gpu(1 - gpu),
+        kind,
+        blocks,
+        threads,
+        stop_check: false,
+    };
+    let run = Run::LoadMix { chase: None, loads: vec![load(0), load(1)] };
+    let about = About::new("sm_both_ways", row.field(1)).fit(true);
+    let about = about.note("assumed: 132 blocks of 512 threads, reads with 4 in flight");
+    sink.add(row, about, run, 1, (rate, "GB/s"));
+    Ok(())
+}
+
+/// All of `nccl.csv`.
+pub(super) fn nccl(sink: &mut Sink, file: &str, text: &str) -> Result<()> {
+    for row in with_header(file, text)? {
+        if row.column("collective")? != "all_reduce" {
+            sink.skip(&row, "NCCL's all-gather has no schedule yet");
+            continue;
+        }
+        nccl_row(sink, &row)?;
+    }
+    Ok(())
+}
+
+fn nccl_row(sink: &mut Sink, row: &Row) -> Result<()> {
+    let (setting, bytes) = (row.column("setting")?, row.count(row.column("bytes")?)?);
+    let ranks = row.count(row.column("ranks")?)?;
+    let small = if bytes <= 1 << 20 { Protocol::Ll } else { Protocol::Simple };
+    let (protocol, carrier, channels) = match setting {
+        "Ring_LL" => (Protocol::Ll, Carrier::Peer, CHANNELS),
+        "Ring_Simple" => (Protocol::Simple, Carrier::Peer, CHANNELS),
+        "free" => (small, Carrier::Peer, CHANNELS),
+        "P2P_off_SHM" => (small, Carrier::Host, CHANNELS_BY_HOST),
+        _ => return Err(row.wrong(format!("there is no setting `{setting}`"))),
+    };
+    let run = Run::Collective {
+        algorithm: "ring",
+        protocol,
+        implementation: Implementation::Nccl,
+        gpus: (0..ranks).collect(),
+        bytes: u64::from(bytes),
+        blocks: Some(channels),
+        carrier,
+    };
+    let median = row.number(row.column("median_us")?)?;
+    // What NCCL chose was logged for a part of the sizes only.
+    let fit = setting != "free";
+    let about = About::new(format!("NCCL {setting}"), format!("all_reduce {bytes} B")).fit(fit);
+    let about = if fit && carrier == Carrier::Peer {
+        about
+    } else {
+        about.note("assumed: LL up to 1 MiB, then Simple")
+    };
+    sink.add(row, about, run, 0, (median, "us"));
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! The figures of an observation's run, by the simulator.
+
+use super::experiment::{CollectiveRun, Machine};
+use crate::algorithm::Transport;
+use crate::algorithm::probe::{LoadGroup, LoadKind};
+use crate::algorithm::streams::Stream;
+use crate::error::{Error, Result};
+use crate::fabric::EndpointId;
+use crate::measurement::{self, Carrier, Copy, Memory, Pair, Run};
+use crate::topology::PathType;
+
+/// Calls back to back for the mean of a collective.
+const CALLS: u32 = 6;
+
+/// Bytes a flow up to which copies are run; longer ones are continued along a straight line.
+fn exact_copy_bytes(flows: usize) -> u64 {
+    match flows {
+        0..=2 => 4 << 20,
+        3..=8 => 2 << 20,
+        _ => 1 << 20,
+    }
+}
+
+/// All figures of a run, numbered as [`Run`] says.
+///
+/// # Errors
+/// When the machine has no such GPU, and those of the engine.
+pub fn figures(machine: &Machine<'_>, run: &Run) -> Result<Vec<f64>> {
+    match run {
+        Run::LoadMix { chase, loads } => load_mix(machine, *chase, loads),
+        Run::PeerRead { pair, bytes } => {
+            let (reader, target) = resolve(machine, pair)?;
+            Ok(vec![machine.read_latency_ns(reader, target, *bytes)?])
+        }
+        Run::Chase { gpu, memory } => {
+            let gpu = known(machine, *gpu)?;
+            Ok(vec![machine.read_latency_ns(gpu, endpoint(machine, *memory)?, 4)?])
+        }
+        Run::Flag { pair, by_host, fenced } => {
+            let (a, b) = resolve(machine, pair)?;
+            let homes = if *by_host { [machine.host(a), machine.host(b)] } else { [a, b] };
+            Ok(vec![machine.flag_one_way_ns([a, b], homes, *fenced)?])
+        }
+        Run::Copies(copies) => copy_rates(machine, copies),
+        Run::Collective { algorithm, protocol, implementation, gpus, bytes, blocks, carrier } => {
+            for &gpu in gpus {
+                known(machine, gpu)?;
+            }
+            let run = CollectiveRun {
+                algorithm,
+                protocol: *protocol,
+                implementation: *implementation,
+                gpus: gpus.clone(),
+                bytes: *bytes,
+                blocks: *blocks,
+                transport: transport(machine, *carrier, gpus),
+                calls: CALLS,
+            };
+            Ok(vec![machine.collective_us(&run)?])
+        }
+    }
+}
+
+fn known(machine: &Machine<'_>, gpu: u32) -> Result<u32> {
+    if (gpu as usize) < machine.fabric.gpu_count {
+        return Ok(gpu);
+    }
+    Err(Error::request(
+        format!("{} has no GPU {gpu}", machine.topology.name),
+        "choose the topology on which it was measured",
+    ))
+}
+
+fn endpoint(machine: &Machine<'_>, memory: Memory) -> Result<EndpointId> {
+    match memory {
+        Memory::Gpu(gpu) => known(machine, gpu),
+        Memory::HostNear(gpu) => Ok(machine.host(known(machine, gpu)?)),
+    }
+}
+
+fn resolve(machine: &Machine<'_>, pair: &Pair) -> Result<(u32, u32)> {
+    let word = match pair {
+        Pair::Gpus(a, b) => return Ok((known(machine, *a)?, known(machine, *b)?)),
+        Pair::Path(word) => word,
+    };
+    let count = machine.fabric.gpu_count;
+    (0..count)
+        .flat_map(|a| (a + 1..count).map(move |b| (a, b)))
+        .find(|&(a, b)| machine.topology.path_type(a, b).to_string() == *word)
+        .map(|(a, b)| (a as u32, b as u32))
+        .ok_or_else(|| {
+            Error::request(
+                format!("no two GPUs of {} are {word} apart", machine.topology.name),
+                "choose the topology on which it was measured",
+            )
+        })
+}
+
+fn transport(machine: &Machine<'_>, carrier: Carrier, gpus: &[u32]) -> Transport {
+    let by_switch = |a: u32, b: u32| {
+        let path = machine.topology.path_type(a as usize, b as usize);
+        a == b || matches!(path, PathType::Nv(_) | PathType::Pix | PathType::Pxb)
+    };
+    match carrier {
+        Carrier::Peer => Transport::Peer,
+        Carrier::Host => Transport::Host,
+        Carrier::HostBeyondSwitch => {
+            let ranks = 0..gpus.len();
+            let pairs = ranks.clone().flat_map(|a| ranks.clone().map(move |b| (a, b)));
+            let far = pairs.filter(|&(a, b)| !by_switch(gpus[a], gpus[b]));
+            Transport::HostFor(far.map(|(a, b)| (a as u32, b as u32)).collect())
+        }
+    }
+}
+
+fn load_mix(
+    machine: &Machine<'_>,
+    chase: Option<(u32, Memory)>,
+    loads: &[measurement::Load],
+) -> Result<Vec<f64>> {
+    let chase = match chase {
+        Some((gpu, memory)) => Some((known(machine, gpu)?, endpoint(machine, memory)?)),
+        None => None,
+    };
+    let mut groups = Vec::new();
+    for load in loads {
+        groups.push(LoadGroup {
+            gpu: known(machine, load.gpu)?,
+            target: endpoint(machine, load.memory)?,
+            kind: match load.kind {
+                measurement::LoadKind::Read(in_flight) => LoadKind::Read { in_flight },
+                measurement::LoadKind::Write => LoadKind::Write,
+            },
+            blocks: load.blocks,
+            threads: load.threads,
+            stop_check: load.stop_check,
+        });
+    }
+    let mix = machine.load_mix(chase, &groups)?;
+    let mut figures = vec![mix.chase_ns];
+    figures.extend(mix.rates);
+    Ok(figures)
+}
+
+/// Total rate, then that of each copy, then the sum of these, GB/s.
+fn copy_rates(machine: &Machine<'_>, copies: &[Copy]) -> Result<Vec<f64>> {
+    let limit = exact_copy_bytes(copies.len());
+    // Ends of all copies when each moves at most `limit` bytes, ns.
+    let ends = |limit: u64| -> Result<Vec<f64>> {
+        let mut streams = Vec::new();
+        for copy in copies {
+            streams.push(Stream {
+                from: endpoint(machine, copy.from)?,
+                to: endpoint(machine, copy.to)?,
+                engine: known(machine, copy.engine)?,
+                bytes: copy.bytes.min(limit) as u32,
+            });
+        }
+        let outcome = machine.run_streams(&streams)?;
+        Ok(outcome.call_ends[0].iter().map(|end| end.as_ns()).collect())
+    };
+    let near = ends(limit)?;
+    let long = copies.iter().any(|copy| copy.bytes > limit);
+    let half = if long { ends(limit / 2)? } else { near.clone() };
+    let time = |index: usize| {
+        let rest = copies[index].bytes.saturating_sub(limit) as f64;
+        near[index] + (near[index] - half[index]) / (limit / 2) as f64 * rest
+    };
+    let times: Vec<f64> = (0..copies.len()).map(time).collect();
+    let last = times.iter().copied().fold(0.0, f64::max);
+    let total: u64 = copies.iter().map(|copy| copy.bytes).sum();
+    let mut figures = vec![total as f64 / last];
+    let own = copies.iter().zip(&times).map(|(copy, time)| copy.bytes as f64 / time);
+    figures.extend(own.clone());
+    figures.push(own.sum());
+    Ok(figures)
+}
