@@ -168,6 +168,24 @@ pub(super) enum Topo {
 /// Options of `check`.
 #[derive(Debug, Args)]
 pub(super) struct Check {
+    /// Only machines whose name holds this.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) machine: Option<String>,
+    /// Only experiments whose name holds this.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) experiment: Option<String>,
+    /// A folder of your own observations instead of those that come with the program.
+    #[arg(long, value_name = "FOLDER", requires = "topo")]
+    pub(super) measured: Option<String>,
+    /// The machine on which they were taken.
+    #[arg(long, value_name = "FILE|NAME", requires = "measured")]
+    pub(super) topo: Option<String>,
+    /// More rows.
+    #[arg(long)]
+    pub(super) verbose: bool,
+    /// As a page in Markdown.
+    #[arg(long, conflicts_with_all = ["json", "verbose"])]
+    pub(super) markdown: bool,
     /// Everything as JSON.
     #[arg(long)]
     pub(super) json: bool,

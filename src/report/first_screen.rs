@@ -41,7 +41,7 @@ pub fn first_screen(question: &Question<'_>, answer: &Answer, notes: &[String]) 
     passes(&mut out, question, answer);
     wirings(&mut out, question, answer);
     nearby(&mut out, answer);
-    out.push_str("more: --explain --assumptions --all --json   sizes: -b 8 -e 1G -f 2\n");
+    out.push_str("more: --explain --assumptions --all --json   sizes: -b 8 -e 1G -f 2   all measurements: simulate check\n");
     out
 }
 
@@ -78,7 +78,7 @@ fn heading(out: &mut String, machine: &Machine) {
     };
     let named = format!("{}: {title}", topology.name);
     line(out, if named.chars().count() > COLUMNS { &title } else { &named });
-    line(out, &format!("  links   {} each way", links_line(topology, fabric)));
+    line(out, &format!("  links   {} one way", links_line(topology, fabric)));
     let more = match topology.assumptions.len() {
         0 => String::new(),
         count => format!(" [{count} more: --assumptions]"),

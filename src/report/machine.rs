@@ -56,7 +56,7 @@ pub fn links_line(topology: &Topology, fabric: &Fabric) -> String {
 fn describe(group: &LinkGroup) -> String {
     let LinkGroup { role, label, rate, count, shared_by } = group;
     match (*role, *shared_by) {
-        ("uplink", 2..) => format!("{count} uplinks {label} {rate} (1 for {shared_by} GPUs)"),
+        ("uplink", 2..) => format!("{count} uplinks {label} {rate} ({shared_by} GPUs each)"),
         ("uplink" | "switch-switch", _) => format!("{count} {role}s {label} {rate}"),
         ("sockets", _) => format!("{label} {rate}"),
         _ => format!("{role} {label} {rate}"),
