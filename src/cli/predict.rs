@@ -58,6 +58,12 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         output.titled(&first_screen::lone_gpu(&machine), out)?;
         return Ok(Outcome::Done);
     }
+    if options.no_regimes && !machine.topology.regimes.is_empty() {
+        notes.push("without the regimes that this machine's file declares".to_owned());
+    }
+    if options.fidelity != Model::Packet {
+        notes.push(format!("network model: {}", fidelity(options.fidelity).name()));
+    }
     let cases = select::cases(options, &machine, &gpus)?;
     let case_options = CaseOptions {
         gpus,
@@ -153,6 +159,9 @@ impl Asked<'_> {
                     "# all-reduce on GPUs {:?} of {}; times in us, rates in GB/s (1e9)\n",
                     self.case_options.gpus, self.machine.topology.name
                 );
+            }
+            if format == TableFormat::Text && rows.iter().flatten().any(|c| !c.regimes.is_empty()) {
+                text.push_str("# * a declared regime of this machine applies: --no-regimes\n");
             }
             text + &table.write(format)
         };

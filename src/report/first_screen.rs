@@ -76,8 +76,7 @@ fn heading(out: &mut String, machine: &Machine) {
     } else {
         topology.title.clone()
     };
-    let named = format!("{}: {title}", topology.name);
-    line(out, if named.chars().count() > COLUMNS { &title } else { &named });
+    line(out, &format!("{}: {title}", topology.name));
     line(out, &format!("  links   {} one way", links_line(topology, fabric)));
     let more = match topology.assumptions.len() {
         0 => String::new(),
