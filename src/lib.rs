@@ -16,6 +16,8 @@ pub mod suggestion;
 
 pub mod topology;
 
+pub mod workload;
+
 pub mod fabric;
 
 pub mod schedule;
@@ -31,3 +33,9 @@ pub mod measurement;
 pub mod input;
 
 pub mod validation;
+
+pub mod sweep;
+
+pub mod report;
+
+pub mod cli;

@@ -13,7 +13,7 @@ use crate::suggestion::did_you_mean;
 /// The first fault of syntax or type, with its place.
 pub(super) fn read_json<T: DeserializeOwned>(text: &str) -> Result<T, Box<Problem>> {
     if text.trim().is_empty() {
-        let help = "a topology starts with `{\"schema_version\": 1, \"name\": ...`";
+        let help = "a file starts with `{\"schema_version\": 1, \"name\": ...`";
         return Err(Box::new(Problem::new("the file is empty", "").help(help)));
     }
     // serde would take a list for an object and name its elements by position.

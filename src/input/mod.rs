@@ -6,6 +6,8 @@ mod layout;
 mod places;
 mod read;
 pub mod render;
+pub mod scenario;
+pub mod scenario_json;
 pub mod topology_json;
 
 use std::io;
@@ -17,6 +19,7 @@ use crate::topology::Topology;
 
 pub use read::read_text;
 pub use render::render;
+pub use scenario::load_scenario;
 
 /// Largest topology file read, in bytes.
 const TOPOLOGY_LIMIT: u64 = 4 << 20;

@@ -1,5 +1,16 @@
 //! One case at a time: what a call takes on a machine, with its range.
 
+pub mod bottleneck;
+pub mod case;
+pub mod cases;
+pub mod machine;
 pub mod range;
+pub mod throughput;
+pub mod waterfall;
 
+pub use bottleneck::Bottleneck;
+pub use case::{Case, CaseOptions, CasePrediction};
+pub use machine::Machine;
 pub use range::Range;
+pub use throughput::Exchange;
+pub use waterfall::Waterfall;

@@ -1,6 +1,9 @@
 //! One binary for all integration tests, a module a question.
 
 mod bad_input;
+mod bless;
 mod check;
+mod cli;
+mod readme;
 mod schedules;
 mod schema;

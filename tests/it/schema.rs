@@ -1,17 +1,13 @@
-//! Is the JSON Schema in the tree the one of the code? `COLLSIM_BLESS=1` rewrites it.
+//! Are the JSON Schemas in the tree those of the code? `COLLSIM_BLESS=1` rewrites them.
 
-use collsim::input::topology_json::schema;
+use crate::bless::same_as_file;
 
 #[test]
-#[allow(clippy::disallowed_methods)]
-fn the_schema_file_is_that_of_the_code() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/topologies/topology.schema.json");
-    if std::env::var("COLLSIM_BLESS").is_ok() {
-        std::fs::write(file, schema()).expect("writable");
-    }
-    let kept = std::fs::read_to_string(file).unwrap_or_default();
-    assert!(
-        kept == schema(),
-        "topologies/topology.schema.json is out of date: run the tests with COLLSIM_BLESS=1"
-    );
+fn the_schema_of_topologies_is_that_of_the_code() {
+    same_as_file("topologies/topology.schema.json", &collsim::input::topology_json::schema());
+}
+
+#[test]
+fn the_schema_of_scenarios_is_that_of_the_code() {
+    same_as_file("scenarios/scenario.schema.json", &collsim::input::scenario_json::schema());
 }

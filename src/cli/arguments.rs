@@ -1,0 +1,228 @@
+//! The command line.
+
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
+
+use crate::units::parse_size;
+
+/// What a GPU machine's wires do to collective communication.
+#[derive(Debug, Parser)]
+#[command(
+    name = "simulate",
+    version,
+    about,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
+pub struct Arguments {
+    /// Something else than a prediction.
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
+    /// A prediction.
+    #[command(flatten)]
+    pub(super) predict: Predict,
+    /// Colors: when standard output is a terminal, always, or never.
+    #[arg(long, global = true, default_value = "auto", value_name = "WHEN")]
+    color: ColorChoice,
+}
+
+/// Other things to do.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Machines: show, list, check.
+    #[command(subcommand)]
+    Topo(Topo),
+    /// Compare predictions with what was measured.
+    Check(Check),
+    /// List the built-in scenarios.
+    Scenarios,
+    /// The calibration: every constant with its source.
+    Constants(Constants),
+}
+
+/// Options of a prediction.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Predict {
+    /// Machine: a topology file, `-`, or the name of a built-in one (`simulate topo list`).
+    #[arg(long, value_name = "FILE|NAME")]
+    pub(super) topo: Option<String>,
+    /// Workload: a scenario file or the name of a built-in one (`simulate scenarios`).
+    #[arg(long, value_name = "FILE|NAME", default_value = "kimi-k25-tp8")]
+    pub(super) scenario: String,
+    /// Only these algorithms, such as ring,one_shot_pull.
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    pub(super) algo: Vec<String>,
+    /// Only this protocol.
+    #[arg(long, value_name = "Simple|LL|LL128")]
+    pub(super) proto: Option<String>,
+    /// Network model.
+    #[arg(long, value_name = "MODEL", default_value = "packet")]
+    pub(super) fidelity: Model,
+    /// Blocks or channels of each rank; left out: the library's own rule.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(super) blocks: Option<u32>,
+    /// GPUs in the order of ranks; left out: the first of the machine.
+    #[arg(long, value_name = "0,1,..", value_delimiter = ',')]
+    pub(super) gpus: Vec<u32>,
+    /// Sweep of sizes: the first.
+    #[arg(short = 'b', long = "begin", value_name = "SIZE", value_parser = parse_size)]
+    pub(super) begin: Option<u64>,
+    /// Sweep of sizes: the last.
+    #[arg(short = 'e', long = "end", value_name = "SIZE", value_parser = parse_size)]
+    pub(super) end: Option<u64>,
+    /// Sweep of sizes: the factor between two [default: 2].
+    #[arg(short = 'f', long = "factor", value_name = "FACTOR")]
+    pub(super) factor: Option<f64>,
+    /// Calls in a step, in place of the scenario's.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) calls: Option<u32>,
+    /// Simulate every call instead of a few that are scaled.
+    #[arg(long)]
+    pub(super) every_call: bool,
+    /// Show the algorithms that nobody would choose here too.
+    #[arg(long)]
+    pub(super) all: bool,
+    /// List what the answer takes for granted.
+    #[arg(long)]
+    pub(super) assumptions: bool,
+    /// Say how each figure came about.
+    #[arg(long)]
+    pub(super) explain: bool,
+    /// Everything as JSON.
+    #[arg(long, conflicts_with = "format")]
+    pub(super) json: bool,
+    /// Form of the table of sizes [default: text].
+    #[arg(long, value_name = "FORM")]
+    pub(super) format: Option<Form>,
+    /// Without the regimes that the topology declares.
+    #[arg(long)]
+    pub(super) no_regimes: bool,
+    /// Recorded with the answer; nothing is drawn at random.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) seed: u64,
+    /// Print this stage as JSON and stop.
+    #[arg(long, value_name = "STAGE")]
+    pub(super) stop_after: Option<Stage>,
+    /// Threads; left out: one a core, or RAYON_NUM_THREADS.
+    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(super) threads: Option<u16>,
+    /// Write to a file instead of standard output.
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: Option<String>,
+}
+
+/// Network models.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(super) enum Model {
+    /// Packets in class queues with credits.
+    Packet,
+    /// Flows that share links max-min fairly.
+    MaxMin,
+    /// Latency plus bytes over rate.
+    AlphaBeta,
+}
+
+/// Forms of a table.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Form {
+    /// Aligned columns.
+    Text,
+    /// For an issue.
+    Markdown,
+    /// Comma-separated values.
+    Csv,
+}
+
+/// Stages of the pipeline.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Stage {
+    /// The machine as read.
+    Topology,
+    /// Directed links and paths.
+    Fabric,
+    /// What each rank does.
+    Schedule,
+}
+
+/// Machines.
+#[derive(Debug, Subcommand)]
+pub(super) enum Topo {
+    /// Links, paths and the matrix of nvidia-smi.
+    Show {
+        /// A topology file, `-`, or the name of a built-in one.
+        topo: String,
+        /// The machine as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The built-in machines.
+    List,
+    /// Say what is wrong with a topology file.
+    Check {
+        /// Topology files, `-`, or names of built-in ones.
+        #[arg(required = true)]
+        topos: Vec<String>,
+    },
+}
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    /// Only machines whose name holds this.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) machine: Option<String>,
+    /// Only experiments whose name holds this.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) experiment: Option<String>,
+    /// A folder of your own observations instead of those that come with the program.
+    #[arg(long, value_name = "FOLDER", requires = "topo")]
+    pub(super) measured: Option<String>,
+    /// The machine on which they were taken.
+    #[arg(long, value_name = "FILE|NAME", requires = "measured")]
+    pub(super) topo: Option<String>,
+    /// More rows.
+    #[arg(long)]
+    pub(super) verbose: bool,
+    /// As a page in Markdown.
+    #[arg(long, conflicts_with_all = ["json", "verbose"])]
+    pub(super) markdown: bool,
+    /// Everything as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Options of `constants`.
+#[derive(Debug, Args)]
+pub(super) struct Constants {
+    /// Only this device.
+    pub(super) device: Option<String>,
+    /// Form of the table.
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(super) format: Form,
+}
+
+impl Arguments {
+    /// Reads the command line; help, version and slips end the program here.
+    pub fn read() -> Arguments {
+        Arguments::parse()
+    }
+
+    /// When to use colors.
+    pub fn color(&self) -> anstream::ColorChoice {
+        match self.color {
+            ColorChoice::Auto => anstream::ColorChoice::Auto,
+            ColorChoice::Always => anstream::ColorChoice::AlwaysAnsi,
+            ColorChoice::Never => anstream::ColorChoice::Never,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        super::Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,30 @@
+//! `simulate constants`: the calibration as a table.
+
+use super::arguments::Constants;
+use super::output::{Failure, Outcome, Output};
+use super::predict::table_format;
+use crate::error::Error;
+use crate::fabric::{Calibration, DeviceClass};
+use crate::report::assumptions::constants;
+use crate::suggestion::did_you_mean;
+
+/// Prints it, or one device of it.
+pub(super) fn run(options: &Constants, output: &mut Output) -> Result<Outcome, Failure> {
+    let calibration = Calibration::embedded()?;
+    if let Some(device) = &options.device {
+        let all = DeviceClass::ALL.iter().flat_map(|entry| calibration.names(entry.0));
+        let names: Vec<&str> = all.collect();
+        if !names.contains(&device.as_str()) {
+            let guess = did_you_mean(device, names.iter().copied());
+            let space = if guess.is_empty() { "" } else { " " };
+            return Err(Error::request(
+                format!("the calibration knows no device `{device}`"),
+                format!("{guess}{space}known: {}", names.join(", ")),
+            )
+            .into());
+        }
+    }
+    let table = constants(&calibration, options.device.as_deref());
+    output.text(&table.write(table_format(options.format)))?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,33 @@
+//! Arguments and nothing else: one file a subcommand.
+
+mod arguments;
+mod check;
+mod constants;
+mod load;
+mod output;
+mod predict;
+mod progress;
+mod scenarios;
+mod select;
+mod stage;
+mod topo;
+
+pub use arguments::Arguments;
+pub use output::{Failure, Output};
+
+use arguments::Command;
+use output::Outcome;
+
+/// Does what was asked.
+///
+/// # Errors
+/// Inputs that are wrong, requests that cannot be met, an output that cannot be written.
+pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failure> {
+    match &arguments.command {
+        None => predict::run(&arguments.predict, output),
+        Some(Command::Topo(command)) => topo::run(command, output),
+        Some(Command::Check(options)) => check::run(options, output),
+        Some(Command::Scenarios) => scenarios::run(output),
+        Some(Command::Constants(options)) => constants::run(options, output),
+    }
+}

@@ -1,0 +1,141 @@
+//! The one way out: standard output and standard error, colors where wanted, and the exit code.
+
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anstream::{AutoStream, ColorChoice};
+
+use crate::error::Error;
+use crate::input::render;
+
+/// How it went, when it went.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Answered.
+    Done,
+    /// Answered, and a check is outside its tolerance.
+    OutsideTolerance,
+}
+
+/// Why it did not.
+#[derive(Debug)]
+pub enum Failure {
+    /// An input or a request.
+    Request(Error),
+    /// The output.
+    Output(io::Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Request(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Output(error)
+    }
+}
+
+/// Standard output and standard error.
+pub struct Output {
+    out: AutoStream<io::Stdout>,
+    err: AutoStream<io::Stderr>,
+}
+
+impl Output {
+    /// With or without colors.
+    pub fn new(color: ColorChoice) -> Output {
+        Output {
+            out: AutoStream::new(io::stdout(), color),
+            err: AutoStream::new(io::stderr(), color),
+        }
+    }
+
+    /// Writes a text.
+    ///
+    /// # Errors
+    /// Those of standard output.
+    pub fn text(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(text.as_bytes())
+    }
+
+    /// Writes a text whose first row is a title, or writes it to a file in one step: a file of that
+    /// name is never half written.
+    ///
+    /// # Errors
+    /// Those of the file system or of standard output.
+    pub fn titled(&mut self, text: &str, file: Option<&str>) -> Result<(), Failure> {
+        if let Some(file) = file {
+            return write_file(file, text);
+        }
+        let (title, rest) = text.split_at(text.find('\n').unwrap_or(0));
+        let styled = format!("\x1b[1m{title}\x1b[0m{rest}");
+        // Without colors the stream drops the escape sequences again.
+        Ok(self.text(if title.is_empty() { text } else { &styled })?)
+    }
+
+    /// Writes a text to standard output or to a file.
+    ///
+    /// # Errors
+    /// As [`Output::titled`].
+    pub fn plain(&mut self, text: &str, file: Option<&str>) -> Result<(), Failure> {
+        match file {
+            Some(file) => write_file(file, text),
+            None => Ok(self.text(text)?),
+        }
+    }
+
+    /// Flushes, tells what went wrong, and names the exit code. A closed pipe is no failure: whoever
+    /// read has seen enough.
+    pub fn finish(mut self, outcome: Result<Outcome, Failure>) -> ExitCode {
+        let outcome = outcome.and_then(|done| {
+            self.out.flush()?;
+            Ok(done)
+        });
+        match outcome {
+            Ok(Outcome::Done) => ExitCode::SUCCESS,
+            Ok(Outcome::OutsideTolerance) => ExitCode::from(1),
+            Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => {
+                ExitCode::SUCCESS
+            }
+            Err(failure) => {
+                let error = match failure {
+                    Failure::Request(error) => error,
+                    Failure::Output(error) => Error::request(
+                        format!("cannot write the answer: {error}"),
+                        "is the disk full, or the output closed?",
+                    ),
+                };
+                // Nobody is left to be told when standard error is closed too.
+                let _ = self.err.write_all(render(&error, true).as_bytes());
+                ExitCode::from(2)
+            }
+        }
+    }
+}
+
+fn write_file(file: &str, text: &str) -> Result<(), Failure> {
+    let cannot = |error: io::Error| {
+        Failure::Request(Error::request(
+            format!("cannot write {file}: {error}"),
+            "check the directory, its permissions and the space left",
+        ))
+    };
+    let path = Path::new(file);
+    let Some(name) = path.file_name() else {
+        return Err(cannot(io::Error::from(ErrorKind::InvalidInput)));
+    };
+    let mut temporary = name.to_owned();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(temporary);
+    let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path));
+    written.map_err(|error| {
+        // The reason matters more than a leftover that may never have been made.
+        let _ = fs::remove_file(&temporary);
+        cannot(error)
+    })
+}

@@ -1,0 +1,272 @@
+//! The default: what a scenario, or a sweep of sizes, costs on a machine.
+
+use super::arguments::{Form, Model, Predict, Stage};
+use super::load;
+use super::output::{Failure, Outcome, Output};
+use super::progress::Progress;
+use super::select;
+use super::stage;
+use crate::engine::Fidelity;
+use crate::error::{Error, Result};
+use crate::fabric::Calibration;
+use crate::input::{load_scenario, topology_json};
+use crate::prediction::case::round_up;
+use crate::prediction::{Case, CaseOptions, Machine};
+use crate::report::table::TableFormat;
+use crate::report::{assumptions, explain, first_screen, json, sizes};
+use crate::sweep::Question;
+use crate::sweep::nearby::figures_of;
+use crate::sweep::sizes::{Sizes, sweep};
+use crate::units::format_thousands;
+use crate::workload::Scenario;
+
+/// Machines of the same GPUs, by a short name.
+const WIRINGS: [(&str, &str); 4] = [
+    ("virtual switches", "rtxpro6000x8"),
+    ("flat", "rtxpro6000x8-flat"),
+    ("hierarchy", "rtxpro6000x8-hierarchy"),
+    ("direct", "rtxpro6000x8-direct"),
+];
+
+/// Predicts and prints.
+pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result<Outcome, Failure> {
+    let Some(name) = &options.topo else {
+        return Err(load::no_topology().into());
+    };
+    let wanted_sizes = wanted_sizes(options)?;
+    let mut scenario = load_scenario(&options.scenario)?;
+    if let Some(calls) = options.calls {
+        scenario.steps.iter_mut().for_each(|step| step.calls = calls);
+    }
+    let calibration = Calibration::embedded()?;
+    let topology = load::topology(name, &calibration)?;
+    let out = options.out.as_deref();
+    if options.stop_after == Some(Stage::Topology) {
+        output.plain(&topology_json::write(&topology)?, out)?;
+        return Ok(Outcome::Done);
+    }
+    start_threads(options)?;
+    let machine = Machine::new(topology, &calibration, !options.no_regimes, true)?;
+    if options.stop_after == Some(Stage::Fabric) {
+        output.plain(&stage::fabric(&machine.nominal.fabric), out)?;
+        return Ok(Outcome::Done);
+    }
+    let mut notes = Vec::new();
+    let gpu_count = machine.nominal.fabric.gpu_count;
+    let gpus = select::gpus(options, gpu_count, scenario.tensor_parallel, &mut notes)?;
+    if gpus.len() < 2 {
+        output.titled(&first_screen::lone_gpu(&machine), out)?;
+        return Ok(Outcome::Done);
+    }
+    if options.no_regimes && !machine.topology.regimes.is_empty() {
+        notes.push("without the regimes that this machine's file declares".to_owned());
+    }
+    if options.fidelity != Model::Packet {
+        notes.push(format!("network model: {}", fidelity(options.fidelity).name()));
+    }
+    let cases = select::cases(options, &machine, &gpus)?;
+    let case_options = CaseOptions {
+        gpus,
+        blocks: options.blocks,
+        fidelity: fidelity(options.fidelity),
+        every_call: options.every_call.then_some(scenario.steps[0].calls),
+        calls_max: None,
+    };
+    let asked = Asked { options, machine, scenario, cases, case_options, calibration };
+    if options.stop_after == Some(Stage::Schedule) {
+        output.plain(&asked.schedule(wanted_sizes.first().copied())?, out)?;
+    } else if wanted_sizes.is_empty() {
+        asked.screen(notes, output)?;
+    } else {
+        asked.sizes(&wanted_sizes, output)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Everything that was asked for, loaded.
+struct Asked<'a> {
+    options: &'a Predict,
+    machine: Machine,
+    scenario: Scenario,
+    cases: Vec<Case>,
+    case_options: CaseOptions,
+    calibration: Calibration,
+}
+
+impl Asked<'_> {
+    fn question<'b>(&'b self, around: &'b Around) -> Question<'b> {
+        Question {
+            machine: &self.machine,
+            scenario: &self.scenario,
+            cases: &self.cases,
+            options: &self.case_options,
+            wirings: &around.wirings,
+            nearby: &around.nearby,
+        }
+    }
+
+    fn screen(
+        &self,
+        mut notes: Vec<String>,
+        output: &mut Output,
+    ) -> std::result::Result<(), Failure> {
+        for step in &self.scenario.steps {
+            let rounded = round_up(step.bytes);
+            if rounded != step.bytes {
+                notes.push(format!(
+                    "{} of {} B is simulated with {}: these kernels move 16 bytes a thread",
+                    step.name,
+                    format_thousands(step.bytes),
+                    format_thousands(rounded)
+                ));
+            }
+        }
+        let around = Around::of(self)?;
+        let question = self.question(&around);
+        let answer = question.answer()?;
+        let out = self.options.out.as_deref();
+        if self.options.json {
+            let value = json::answer(&question, &answer, self.options.seed)?;
+            return output.plain(&pretty(&value), out);
+        }
+        let mut text = first_screen(&question, &answer, &notes);
+        if self.options.explain {
+            text.push('\n');
+            text.push_str(&explain::explain(&question, &answer));
+        }
+        if self.options.assumptions {
+            text.push('\n');
+            text.push_str(&assumptions::text(&self.machine.topology));
+        }
+        output.titled(&text, out)
+    }
+
+    fn sizes(&self, sizes: &[u64], output: &mut Output) -> std::result::Result<(), Failure> {
+        let progress = Progress::new(sizes.len() * self.cases.len());
+        let rows =
+            sweep(&self.machine, &self.cases, sizes, &self.case_options, &|| progress.step())?;
+        progress.finish();
+        let around = Around::default();
+        let text = if self.options.json {
+            pretty(&json::sizes(&self.question(&around), &rows, self.options.seed)?)
+        } else {
+            let dtype = self.scenario.steps[0].dtype;
+            let table = sizes::table(&rows, dtype, self.case_options.gpus.len());
+            let format = self.options.format.map_or(TableFormat::Text, table_format);
+            let mut text = String::new();
+            if format == TableFormat::Text {
+                text = format!(
+                    "# all-reduce on GPUs {:?} of {}; times in us, rates in GB/s (1e9)\n",
+                    self.case_options.gpus, self.machine.topology.name
+                );
+            }
+            if format == TableFormat::Text && rows.iter().flatten().any(|c| !c.regimes.is_empty()) {
+                text.push_str("# * a declared regime of this machine applies: --no-regimes\n");
+            }
+            text + &table.write(format)
+        };
+        output.plain(&text, self.options.out.as_deref())
+    }
+
+    fn schedule(&self, size: Option<u64>) -> Result<String> {
+        let Some(case) = self.cases.first() else {
+            return Err(Error::request("no algorithm is left", "drop --algo or --proto"));
+        };
+        let bytes = size.unwrap_or(self.scenario.steps[0].bytes);
+        stage::schedule(&case.schedule(&self.machine, bytes, &self.case_options)?)
+    }
+}
+
+/// What stands around the predictions of the first screen.
+#[derive(Default)]
+struct Around {
+    wirings: Vec<(String, Machine)>,
+    nearby: Vec<crate::sweep::nearby::NearbyFigure>,
+}
+
+impl Around {
+    /// Other wirings and measured figures, unless the options narrow the question.
+    fn of(asked: &Asked<'_>) -> Result<Around> {
+        let options = asked.options;
+        let narrowed = !options.gpus.is_empty()
+            || !options.algo.is_empty()
+            || options.proto.is_some()
+            || options.blocks.is_some()
+            || options.no_regimes
+            || options.fidelity != Model::Packet;
+        if narrowed {
+            return Ok(Around::default());
+        }
+        let topology = &asked.machine.topology;
+        let mut nearby = figures_of(&topology.name)?;
+        let gpu_count = asked.machine.nominal.fabric.gpu_count;
+        nearby.retain(|figure| figure.gpus as usize <= gpu_count);
+        let eight = topology.gpu_models() == ["rtx-pro-6000"]
+            && asked.case_options.gpus.len() == 8
+            && gpu_count == 8;
+        let others = WIRINGS.iter().filter(|entry| eight && entry.1 != topology.name);
+        let wirings = others
+            .map(|&(name, machine)| {
+                let topology = load::built_in(machine)?;
+                Ok((name.to_owned(), Machine::new(topology, &asked.calibration, true, false)?))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Around { wirings, nearby })
+    }
+}
+
+/// The sizes asked for; none: the scenario's.
+fn wanted_sizes(options: &Predict) -> Result<Vec<u64>> {
+    let none = options.begin.is_none() && options.end.is_none();
+    if none && options.factor.is_some() {
+        return Err(Error::request("-f is for a sweep of sizes", "add -b 8 -e 1G"));
+    }
+    if none && options.format.is_some() {
+        return Err(Error::request(
+            "--format is for a sweep of sizes",
+            "add -b 8 -e 1G, or --json",
+        ));
+    }
+    if none {
+        return Ok(Vec::new());
+    }
+    if options.explain || options.assumptions || options.every_call {
+        return Err(Error::request(
+            "--explain, --assumptions and --every-call belong to the first screen",
+            "drop them, or drop -b and -e",
+        ));
+    }
+    let begin = options.begin.unwrap_or(8);
+    let end = options.end.unwrap_or(begin);
+    Sizes { begin, end, factor: options.factor.unwrap_or(2.0) }.all()
+}
+
+fn start_threads(options: &Predict) -> Result<()> {
+    let Some(threads) = options.threads else {
+        return Ok(());
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads));
+    pool.build_global().map_err(|error| {
+        Error::request(format!("cannot start {threads} threads: {error}"), "ask for fewer with -j")
+    })
+}
+
+fn fidelity(model: Model) -> Fidelity {
+    match model {
+        Model::Packet => Fidelity::Packet,
+        Model::MaxMin => Fidelity::MaxMin,
+        Model::AlphaBeta => Fidelity::AlphaBeta,
+    }
+}
+
+pub(super) fn table_format(form: Form) -> TableFormat {
+    match form {
+        Form::Text => TableFormat::Text,
+        Form::Markdown => TableFormat::Markdown,
+        Form::Csv => TableFormat::Csv,
+    }
+}
+
+fn pretty(value: &serde_json::Value) -> String {
+    format!("{value:#}\n")
+}

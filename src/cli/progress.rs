@@ -1,0 +1,38 @@
+//! A row on the terminal while a long sweep runs; nothing when nobody looks.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Counts what is done of a total.
+pub(super) struct Progress {
+    total: usize,
+    done: AtomicUsize,
+    started: Instant,
+    shown: bool,
+}
+
+impl Progress {
+    /// Of so many parts.
+    #[expect(clippy::disallowed_methods, reason = "how long to wait is no result")]
+    pub(super) fn new(total: usize) -> Progress {
+        let shown = io::stderr().is_terminal();
+        Progress { total, done: AtomicUsize::new(0), started: Instant::now(), shown }
+    }
+
+    /// One more is done; told once the whole has taken a second.
+    pub(super) fn step(&self) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.shown && self.started.elapsed().as_secs() >= 1 {
+            // A progress row that cannot be written is no reason to stop.
+            let _ = write!(io::stderr(), "\r{done}/{} cases", self.total);
+        }
+    }
+
+    /// Wipes the row.
+    pub(super) fn finish(self) {
+        if self.shown && self.started.elapsed().as_secs() >= 1 {
+            let _ = write!(io::stderr(), "\r{:30}\r", "");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Which GPUs and which algorithms an answer is about.
+
+use super::arguments::Predict;
+use crate::algorithm::{self, ALGORITHMS, Implementation, Protocol, Transport};
+use crate::error::{Error, Result};
+use crate::prediction::cases::all_reduces;
+use crate::prediction::{Case, Machine};
+use crate::schedule::Collective;
+use crate::suggestion::did_you_mean;
+
+/// GPUs in the order of ranks, and what to note about them.
+pub(super) fn gpus(
+    options: &Predict,
+    gpu_count: usize,
+    wanted: u32,
+    notes: &mut Vec<String>,
+) -> Result<Vec<u32>> {
+    if options.gpus.is_empty() {
+        let count = (wanted as usize).min(gpu_count) as u32;
+        if gpu_count > 1 && count < wanted {
+            notes.push(format!(
+                "the scenario wants {wanted} GPUs; this machine has {count}, and TP {count} is shown"
+            ));
+        }
+        if gpu_count > count as usize {
+            notes.push(format!("the first {count} of {gpu_count} GPUs; others with --gpus"));
+        }
+        return Ok((0..count).collect());
+    }
+    for (index, &gpu) in options.gpus.iter().enumerate() {
+        if gpu as usize >= gpu_count {
+            return Err(Error::request(
+                format!("there is no GPU {gpu}"),
+                format!("this machine has GPUs 0 to {}", gpu_count - 1),
+            ));
+        }
+        if options.gpus[..index].contains(&gpu) {
+            return Err(Error::request(
+                format!("GPU {gpu} is named twice"),
+                "each rank has a GPU of its own",
+            ));
+        }
+    }
+    if options.gpus.len() < 2 {
+        return Err(Error::request(
+            "one GPU has nothing to reduce",
+            "name two or more: --gpus 0,1",
+        ));
+    }
+    Ok(options.gpus.clone())
+}
+
+/// The cases that the options leave.
+pub(super) fn cases(options: &Predict, machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
+    let protocol = options.proto.as_deref().map(protocol).transpose()?;
+    let mut cases = all_reduces(machine, gpus)?;
+    if options.algo.is_empty() {
+        cases.retain(|case| {
+            // What --explain says of slow transports needs the ring through host memory.
+            let explained = options.explain && case.transport != Transport::Peer;
+            (!case.extra || options.all || explained || protocol.is_some())
+                && protocol.is_none_or(|protocol| protocol == case.protocol)
+        });
+        return Ok(cases);
+    }
+    let mut chosen: Vec<Case> = Vec::new();
+    for name in &options.algo {
+        let algorithm = all_reduce(name)?;
+        let fits = |case: &&Case| {
+            case.algorithm.name == algorithm.name
+                && protocol.map_or(!case.extra || algorithm.name == "chain", |p| p == case.protocol)
+        };
+        let found: Vec<Case> = cases.iter().filter(fits).cloned().collect();
+        if !found.is_empty() {
+            chosen.extend(found);
+            continue;
+        }
+        let protocol = protocol.unwrap_or(algorithm.protocols[0]);
+        chosen.push(Case {
+            algorithm,
+            protocol,
+            implementation: Implementation::CustomAllReduce,
+            transport: Transport::Peer,
+            title: format!("{} {}", algorithm.title, protocol.name()),
+            extra: false,
+        });
+    }
+    Ok(chosen)
+}
+
+fn protocol(name: &str) -> Result<Protocol> {
+    Protocol::from_name(name).ok_or_else(|| {
+        let names = Protocol::ALL.map(|entry| entry.1);
+        let guess = did_you_mean(name, names);
+        Error::request(
+            format!("there is no protocol `{name}`"),
+            format!("{guess}{}known: {}", space(&guess), names.join(", ")),
+        )
+    })
+}
+
+fn all_reduce(name: &str) -> Result<&'static algorithm::Algorithm> {
+    let names: Vec<&str> = ALGORITHMS
+        .iter()
+        .filter(|algorithm| algorithm.collective == Collective::AllReduce)
+        .map(|algorithm| algorithm.name)
+        .collect();
+    if names.contains(&name) {
+        return algorithm::find(name);
+    }
+    let guess = did_you_mean(name, names.iter().copied());
+    Err(Error::request(
+        format!("there is no all-reduce algorithm `{name}`"),
+        format!("{guess}{}known: {}", space(&guess), names.join(", ")),
+    ))
+}
+
+fn space(guess: &str) -> &'static str {
+    if guess.is_empty() { "" } else { " " }
+}

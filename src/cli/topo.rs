@@ -1,0 +1,79 @@
+//! `simulate topo`: machines.
+
+use std::fmt::Write;
+
+use super::arguments::Topo;
+use super::load;
+use super::output::{Failure, Outcome, Output};
+use crate::error::Result;
+use crate::fabric::{Calibration, CompileOptions, Fabric};
+use crate::input::{embedded, topology_json};
+use crate::report::machine::{links_line, paths_line, settings};
+use crate::report::table::{Table, TableFormat};
+use crate::topology::Topology;
+
+/// Shows, lists or checks.
+pub(super) fn run(command: &Topo, output: &mut Output) -> std::result::Result<Outcome, Failure> {
+    let calibration = Calibration::embedded()?;
+    match command {
+        Topo::List => output.text(&list()?)?,
+        Topo::Show { topo, json: true } => {
+            output.text(&topology_json::write(&load::topology(topo, &calibration)?)?)?;
+        }
+        Topo::Show { topo, json: false } => {
+            let topology = load::topology(topo, &calibration)?;
+            let fabric = Fabric::compile(&topology, &calibration, CompileOptions::default())?;
+            output.titled(&show(&topology, &fabric), None)?;
+        }
+        Topo::Check { topos } => {
+            for name in topos {
+                let topology = load::topology(name, &calibration)?;
+                Fabric::compile(&topology, &calibration, CompileOptions::default())?;
+                output.text(&format!("{name}: sound\n"))?;
+            }
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn list() -> Result<String> {
+    let mut out = String::new();
+    for machine in embedded::MACHINES {
+        let topology = topology_json::parse(&machine.file_name(), machine.text)?;
+        let _ = writeln!(out, "{:<24}{}", machine.name, topology.title);
+    }
+    Ok(out)
+}
+
+fn show(topology: &Topology, fabric: &Fabric) -> String {
+    let mut out = format!("{}: {}\n", topology.name, topology.title);
+    let _ = writeln!(out, "  links     {}   a direction", links_line(topology, fabric));
+    let _ = writeln!(out, "  settings  {}", settings(topology));
+    if fabric.gpu_count > 1 {
+        let _ = writeln!(out, "  paths     {}", paths_line(topology, fabric));
+        out.push('\n');
+        out.push_str(&matrix(topology, fabric.gpu_count));
+    }
+    for regime in &topology.regimes {
+        let _ = writeln!(out, "declared regime: {} ({} GB/s)", regime.name, regime.cap_gb_per_s);
+    }
+    out
+}
+
+/// As `nvidia-smi topo -m`.
+fn matrix(topology: &Topology, count: usize) -> String {
+    let names: Vec<String> = (0..count).map(|gpu| format!("GPU{gpu}")).collect();
+    let mut header = vec![""];
+    header.extend(names.iter().map(String::as_str));
+    let mut table = Table::new(&header);
+    for (a, name) in names.iter().enumerate() {
+        let mut row = vec![name.clone()];
+        row.extend(
+            (0..count).map(|b| {
+                if a == b { "X".to_owned() } else { topology.path_type(a, b).to_string() }
+            }),
+        );
+        table.row(row);
+    }
+    table.write(TableFormat::Text)
+}

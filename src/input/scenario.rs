@@ -1,0 +1,101 @@
+//! The scenarios that come with the program, and those of users.
+
+use std::path::Path;
+
+use super::embedded::Embedded;
+use super::{read_text, scenario_json};
+use crate::error::{Error, Result};
+use crate::suggestion::did_you_mean;
+use crate::workload::Scenario;
+
+/// Largest scenario file read, in bytes.
+const LIMIT: u64 = 1 << 20;
+
+macro_rules! scenarios {
+    ($($name:literal),* $(,)?) => {
+        &[$(Embedded {
+            name: $name,
+            text: include_str!(concat!("../../scenarios/", $name, ".json")),
+        }),*]
+    };
+}
+
+/// All of them; the first is the default.
+pub const SCENARIOS: &[Embedded] = scenarios![
+    "kimi-k25-tp8",
+    "deepseek-v3-tp8",
+    "glm-5-tp8",
+    "llama-70b-tp8",
+    "qwen3-5-397b-tp4",
+];
+
+/// All names, in the order in which they are listed.
+pub fn names() -> Vec<&'static str> {
+    SCENARIOS.iter().map(|scenario| scenario.name).collect()
+}
+
+/// Loads a scenario: a file, or the name of a built-in one with or without `.json`. A file of that
+/// name on disk wins.
+///
+/// # Errors
+/// [`Error::Read`] when there is no such text, [`Error::Input`] with all that is wrong in it.
+pub fn load_scenario(name_or_path: &str) -> Result<Scenario> {
+    let stem = name_or_path.strip_suffix(".json").unwrap_or(name_or_path);
+    let built_in = SCENARIOS.iter().find(|scenario| scenario.name == stem);
+    let on_disk = name_or_path == "-" || Path::new(name_or_path).exists();
+    match built_in {
+        Some(found) if !Path::new(name_or_path).is_file() => {
+            scenario_json::parse(&found.file_name(), found.text)
+        }
+        _ if on_disk => {
+            let text = read_text(name_or_path, LIMIT, "a scenario is a few lines")?;
+            scenario_json::parse(name_or_path, &text)
+        }
+        _ => {
+            let guess = did_you_mean(stem, names());
+            let space = if guess.is_empty() { "" } else { " " };
+            Err(Error::Read {
+                file: name_or_path.to_owned(),
+                reason: "no such file, and no built-in scenario of this name".to_owned(),
+                help: format!("{guess}{space}built-in scenarios: {}", names().join(", ")),
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scenario_is_sound_and_says_what_it_is() {
+        for embedded in SCENARIOS {
+            let scenario = scenario_json::parse(&embedded.file_name(), embedded.text)
+                .unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(scenario.name, embedded.name);
+            assert!(!scenario.title.is_empty() && !scenario.sources.is_empty());
+        }
+    }
+
+    #[test]
+    fn every_file_is_listed() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .expect("scenarios")
+            .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
+            .filter(|name| name.ends_with(".json") && name != "scenario.schema.json")
+            .collect();
+        files.sort();
+        let mut listed: Vec<String> = SCENARIOS.iter().map(Embedded::file_name).collect();
+        listed.sort();
+        assert_eq!(files, listed);
+    }
+
+    #[test]
+    fn faults_are_placed() {
+        let text = SCENARIOS[0].text.replace("\"calls\": 122", "\"calls\": 0");
+        let error = scenario_json::parse("s.json", &text).expect_err("a fault");
+        let picture = crate::input::render(&error, false);
+        assert!(picture.contains("s.json:") && picture.contains("0 calls are out of range"));
+    }
+}

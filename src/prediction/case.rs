@@ -1,0 +1,378 @@
+//! One case: a call of some bytes by one algorithm on one machine, simulated.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::bottleneck::{Bottleneck, bottleneck};
+use super::machine::{Machine, Variant};
+use super::range::{RESIDUAL, Range};
+use crate::algorithm::{self, Algorithm, Implementation, Kernel, Protocol, Request, Transport};
+use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
+use crate::error::Result;
+use crate::fabric::calibration::relative_uncertainty;
+use crate::schedule::Schedule;
+use crate::topology::Confidence;
+use crate::units::Time;
+
+/// How a call is done.
+#[derive(Clone)]
+pub struct Case {
+    /// Which algorithm.
+    pub algorithm: &'static Algorithm,
+    /// Protocol.
+    pub protocol: Protocol,
+    /// Whose kernel.
+    pub implementation: Implementation,
+    /// Which memory carries the data.
+    pub transport: Transport,
+    /// What people call it.
+    pub title: String,
+    /// Shown only when all are asked for.
+    pub extra: bool,
+}
+
+/// Choices that hold for all cases of a question.
+#[derive(Clone, Debug)]
+pub struct CaseOptions {
+    /// GPU of each rank.
+    pub gpus: Vec<u32>,
+    /// Blocks or channels, where told.
+    pub blocks: Option<u32>,
+    /// Network model.
+    pub fidelity: Fidelity,
+    /// Simulate this many calls instead of a few that are scaled.
+    pub every_call: Option<u32>,
+    /// Simulate at most this many, for a quick look.
+    pub calls_max: Option<u32>,
+}
+
+/// What is predicted for a call.
+#[derive(Clone, Debug, Serialize)]
+pub struct CasePrediction {
+    /// What people call it.
+    pub title: String,
+    /// Word on the command line.
+    pub algorithm: &'static str,
+    /// Protocol by NCCL's name.
+    pub protocol: &'static str,
+    /// Bytes asked for.
+    pub bytes: u64,
+    /// Bytes simulated: rounded up to 16.
+    pub bytes_rounded: u64,
+    /// Time of a call, us, with its 80 % range.
+    pub time_us: Range,
+    /// The same without the declared regimes, when one applies.
+    pub without_regimes_us: Option<Range>,
+    /// Declared regimes that apply.
+    pub regimes: Vec<String>,
+    /// Share of the time spent waiting for shared links.
+    pub waiting: f64,
+    /// What to widen first.
+    pub bottleneck: Bottleneck,
+    /// Calls simulated.
+    pub calls_simulated: u32,
+    /// The last two calls took the same time to the picosecond.
+    pub repeats: bool,
+    /// How far the last two calls differ, relative.
+    pub spread: f64,
+    /// Continued along a straight line from two smaller sizes.
+    pub extrapolated: bool,
+    /// Events handled.
+    pub events: u64,
+    /// Packets sent over links, each link counted.
+    pub hops: u64,
+}
+
+/// Largest call that is run packet by packet, bytes; beyond, the time of two smaller calls is
+/// continued along a straight line, since the loops of a long call repeat.
+pub const EXACT_BYTES: u64 = 4 << 20;
+/// Calls of more bytes than this are run once: what goes on around them does not show.
+const FEW_CALLS_BYTES: u64 = 1 << 20;
+/// Calls run at first, and at most, to see whether they repeat.
+const CALLS_FIRST: u32 = 3;
+const CALLS_MAX: u32 = 6;
+/// Two calls that differ by less than this are near enough to stop, and their mean is taken.
+const NEAR: f64 = 0.02;
+
+/// A schedule that was run.
+pub(super) struct Run {
+    pub(super) schedule: Schedule,
+    pub(super) outcome: Outcome,
+    pub(super) time: Time,
+    pub(super) repeats: bool,
+}
+
+impl Case {
+    /// Predicts a call of `bytes`.
+    ///
+    /// # Errors
+    /// Those of the algorithm and the engine.
+    pub fn predict(
+        &self,
+        machine: &Machine,
+        bytes: u64,
+        options: &CaseOptions,
+    ) -> Result<CasePrediction> {
+        let anchor = self.anchor(machine, round_up(bytes).min(EXACT_BYTES), options)?;
+        let line = Line::of(self, machine, bytes, options, &anchor)?;
+        Ok(anchor.prediction(bytes, &line))
+    }
+
+    /// Predicts calls that are all larger than [`EXACT_BYTES`], simulating only what they share.
+    ///
+    /// # Errors
+    /// As [`Case::predict`].
+    pub fn predict_large(
+        &self,
+        machine: &Machine,
+        sizes: &[u64],
+        options: &CaseOptions,
+    ) -> Result<Vec<CasePrediction>> {
+        let Some(&largest) = sizes.last() else {
+            return Ok(Vec::new());
+        };
+        let anchor = self.anchor(machine, EXACT_BYTES, options)?;
+        let line = Line::of(self, machine, largest, options, &anchor)?;
+        Ok(sizes.iter().map(|&bytes| anchor.prediction(bytes, &line)).collect())
+    }
+
+    /// Simulates a call of a size that is run packet by packet.
+    fn anchor(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> Result<Anchor> {
+        let run = self.run(&machine.nominal, machine, bytes, options)?;
+        let fabric = &machine.nominal.fabric;
+        let slowed = fabric.slowed_links(&run.schedule.flows());
+        let struck: BTreeSet<usize> = slowed.iter().map(|slow| slow.regime).collect();
+        let us = run.time.as_us();
+        let without = machine.without_regimes.as_ref().filter(|_| !struck.is_empty());
+        let few = CaseOptions { calls_max: Some(2), ..options.clone() };
+        let bare = without.map(|variant| self.run(variant, machine, bytes, &few)).transpose()?;
+        let bare_us = bare.map(|run| run.time.as_us());
+        let alone = CaseOptions { fidelity: Fidelity::AlphaBeta, ..options.clone() };
+        let unshared = self.run(&machine.nominal, machine, bytes, &alone)?;
+        let waiting = 1.0 - unshared.time.as_us() / us;
+        let waiting = if waiting.is_finite() { waiting.max(0.0) } else { 0.0 };
+        let by_regime = bare_us.is_some_and(|bare| bare < 0.5 * us);
+        let kernel = self.kernel(&machine.nominal, machine)?;
+        let limit = bottleneck(fabric, self, &kernel, &run, waiting, by_regime, options);
+        let prediction = CasePrediction {
+            title: self.title.clone(),
+            algorithm: self.algorithm.name,
+            protocol: self.protocol.name(),
+            bytes,
+            bytes_rounded: bytes,
+            time_us: Range::around(us, 0.0),
+            without_regimes_us: None,
+            regimes: struck.iter().map(|&r| fabric.regimes[r].declared.name.clone()).collect(),
+            waiting,
+            bottleneck: limit,
+            calls_simulated: run.outcome.calls,
+            repeats: run.repeats,
+            spread: spread(&run.outcome),
+            extrapolated: false,
+            events: run.outcome.events,
+            hops: run.outcome.hops,
+        };
+        let sigma = self.sigma(machine, bytes, options)?;
+        Ok(Anchor { us, bare_us, sigma, prediction })
+    }
+
+    /// Time of a call, us, nominal only.
+    ///
+    /// # Errors
+    /// As [`Case::predict`].
+    pub fn nominal_us(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> Result<f64> {
+        let rounded = round_up(bytes);
+        let near = rounded.min(EXACT_BYTES);
+        let us = self.run(&machine.nominal, machine, near, options)?.time.as_us();
+        if rounded <= EXACT_BYTES {
+            return Ok(us);
+        }
+        let slope = self.slope(&machine.nominal, machine, options, us)?;
+        Ok(us + slope * (rounded - EXACT_BYTES) as f64)
+    }
+
+    /// The schedule of one call on the machine as it is.
+    ///
+    /// # Errors
+    /// Those of the algorithm.
+    pub fn schedule(
+        &self,
+        machine: &Machine,
+        bytes: u64,
+        options: &CaseOptions,
+    ) -> Result<Schedule> {
+        self.build(&machine.nominal, machine, round_up(bytes), options)
+    }
+
+    pub(super) fn kernel(&self, variant: &Variant, machine: &Machine) -> Result<Kernel> {
+        Kernel::of(self.implementation, &variant.calibration, &machine.gpu_model)
+    }
+
+    fn build(
+        &self,
+        variant: &Variant,
+        machine: &Machine,
+        bytes: u64,
+        options: &CaseOptions,
+    ) -> Result<Schedule> {
+        let request = Request {
+            fabric: &variant.fabric,
+            gpus: options.gpus.clone(),
+            bytes,
+            protocol: self.protocol,
+            kernel: self.kernel(variant, machine)?,
+            transport: self.transport.clone(),
+            blocks: options.blocks,
+        };
+        algorithm::build(self.algorithm, &request)
+    }
+
+    pub(super) fn run(
+        &self,
+        variant: &Variant,
+        machine: &Machine,
+        bytes: u64,
+        options: &CaseOptions,
+    ) -> Result<Run> {
+        let schedule = self.build(variant, machine, bytes, options)?;
+        let run = |calls: u32| {
+            let run_options = RunOptions { calls, ..RunOptions::default() };
+            simulate(&variant.fabric, &schedule, options.fidelity, run_options)
+        };
+        let first = match options.every_call {
+            Some(calls) => calls,
+            None if bytes > FEW_CALLS_BYTES => 1,
+            None => CALLS_FIRST.min(options.calls_max.unwrap_or(CALLS_FIRST)),
+        };
+        let mut outcome = run(first)?;
+        let mut repeats = repeated(&outcome);
+        let far = first == CALLS_FIRST && spread(&outcome) > NEAR;
+        if !repeats && far && options.every_call.is_none() {
+            outcome = run(CALLS_MAX)?;
+            repeats = repeated(&outcome);
+        }
+        let time = match (options.every_call, repeats) {
+            (Some(calls), _) => outcome.ended / u64::from(calls),
+            (None, true) => outcome.call_time(outcome.call_ends.len() - 1),
+            (None, false) => outcome.mean_call_time(),
+        };
+        Ok(Run { schedule, outcome, time, repeats })
+    }
+
+    /// How much longer a call takes for each byte beyond [`EXACT_BYTES`], us.
+    fn slope(
+        &self,
+        variant: &Variant,
+        machine: &Machine,
+        options: &CaseOptions,
+        near_us: f64,
+    ) -> Result<f64> {
+        let half = self.run(variant, machine, EXACT_BYTES / 2, options)?.time.as_us();
+        Ok((near_us - half) / (EXACT_BYTES / 2) as f64)
+    }
+
+    /// Relative standard deviation over the calibration's uncertainty. The sensitivities come from
+    /// the max-min model, which is quick and reacts to constants as the packet model does.
+    fn sigma(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> Result<f64> {
+        let quick =
+            CaseOptions { fidelity: Fidelity::MaxMin, every_call: Some(1), ..options.clone() };
+        let bytes = bytes.min(FEW_CALLS_BYTES);
+        let mut variance = RESIDUAL * RESIDUAL;
+        if machine.moved.is_empty() {
+            return Ok(RESIDUAL);
+        }
+        let value = self.run(&machine.nominal, machine, bytes, &quick)?.time.as_us();
+        for (_, variant) in &machine.moved {
+            let moved = self.run(variant, machine, bytes, &quick)?.time.as_us();
+            if value > 0.0 && moved > 0.0 {
+                variance += (moved / value).ln().powi(2);
+            }
+        }
+        Ok(variance.sqrt())
+    }
+}
+
+/// A simulated call, from which others are told.
+struct Anchor {
+    us: f64,
+    bare_us: Option<f64>,
+    sigma: f64,
+    /// Of the call itself, its ranges not yet filled in.
+    prediction: CasePrediction,
+}
+
+/// How times go on beyond [`EXACT_BYTES`], us a byte: with what holds for the machine, and without
+/// its declared regimes.
+struct Line {
+    slope: f64,
+    bare_slope: f64,
+}
+
+impl Line {
+    /// Flat, unless the call is larger than what is simulated.
+    fn of(
+        case: &Case,
+        machine: &Machine,
+        bytes: u64,
+        options: &CaseOptions,
+        anchor: &Anchor,
+    ) -> Result<Line> {
+        if round_up(bytes) <= EXACT_BYTES {
+            return Ok(Line { slope: 0.0, bare_slope: 0.0 });
+        }
+        let slope = case.slope(&machine.nominal, machine, options, anchor.us)?;
+        let bare_slope = match (&machine.without_regimes, anchor.bare_us) {
+            (Some(variant), Some(bare_us)) => case.slope(variant, machine, options, bare_us)?,
+            _ => 0.0,
+        };
+        Ok(Line { slope, bare_slope })
+    }
+}
+
+impl Anchor {
+    /// The prediction of a call of `bytes`, on the line through this one.
+    fn prediction(&self, bytes: u64, line: &Line) -> CasePrediction {
+        let rounded = round_up(bytes);
+        let beyond = rounded.saturating_sub(EXACT_BYTES) as f64;
+        let us = self.us + line.slope * beyond;
+        let bare = self.bare_us.map(|bare| bare + line.bare_slope * beyond);
+        // A rate of unknown cause, measured with one kernel and applied to another, is an estimate
+        // for the part of the time that it adds, however well it was measured.
+        let share = bare.map_or(0.0, |bare| (1.0 - bare / us).max(0.0));
+        let sigma = self.sigma.hypot(share * relative_uncertainty(Confidence::Estimated));
+        CasePrediction {
+            bytes,
+            bytes_rounded: rounded,
+            time_us: Range::around(us, sigma),
+            without_regimes_us: bare.map(|bare| Range::around(bare, self.sigma)),
+            extrapolated: rounded > EXACT_BYTES,
+            ..self.prediction.clone()
+        }
+    }
+}
+
+/// These kernels move 16 bytes a thread.
+pub fn round_up(bytes: u64) -> u64 {
+    bytes.max(1).next_multiple_of(16)
+}
+
+/// How far the last two calls differ, relative to the last.
+fn spread(outcome: &Outcome) -> f64 {
+    let calls = outcome.call_ends.len();
+    if calls < 3 {
+        return 0.0;
+    }
+    let (last, before) =
+        (outcome.call_time(calls - 1).as_us(), outcome.call_time(calls - 2).as_us());
+    ((last - before) / last).abs()
+}
+
+/// Whether the last two calls took the same time to the picosecond.
+fn repeated(outcome: &Outcome) -> bool {
+    let calls = outcome.call_ends.len();
+    calls >= 3 && {
+        let (last, before) = (outcome.call_time(calls - 1), outcome.call_time(calls - 2));
+        last.as_ps().abs_diff(before.as_ps()) <= 1
+    }
+}

@@ -1,0 +1,66 @@
+//! Which algorithms are compared on a machine.
+
+use super::case::Case;
+use super::machine::Machine;
+use crate::algorithm::{self, Implementation, Protocol, Transport};
+use crate::error::Result;
+use crate::topology::PathType;
+
+/// The ways to do an all-reduce on these GPUs, those of the first screen and the extra ones.
+///
+/// # Errors
+/// Never for the embedded table of algorithms.
+pub fn all_reduces(machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
+    let n = gpus.len();
+    let nvlink = machine.has_nvlink(gpus);
+    let case = |name: &str, protocol, implementation, title: String, extra| -> Result<Case> {
+        let algorithm = algorithm::find(name)?;
+        let transport = Transport::Peer;
+        Ok(Case { algorithm, protocol, implementation, transport, title, extra })
+    };
+    let (nccl, custom) = (Implementation::Nccl, Implementation::CustomAllReduce);
+    let mut cases = vec![case("ring", Protocol::Ll, nccl, "ring LL (NCCL)".into(), false)?];
+    if nvlink {
+        let title = "ring LL128 (NCCL)".into();
+        cases.push(case("ring", Protocol::Ll128, nccl, title, false)?);
+    }
+    let by_host = host_pairs(machine, gpus);
+    if !by_host.is_empty() && machine.nominal.fabric.peer_to_peer {
+        let title = "ring LL, far by host memory".into();
+        let mut host = case("ring", Protocol::Ll, nccl, title, true)?;
+        host.transport = Transport::HostFor(by_host);
+        cases.push(host);
+    }
+    cases.push(case("ring", Protocol::Simple, nccl, "ring Simple (NCCL)".into(), true)?);
+    for &protocol in algorithm::find("chain")?.protocols {
+        let title = format!("chain {} (NCCL tree)", protocol.name());
+        cases.push(case("chain", protocol, nccl, title, true)?);
+    }
+    let simple = Protocol::Simple;
+    cases.push(case(
+        "two_shot_pull",
+        simple,
+        custom,
+        "two-stage (custom all-reduce)".into(),
+        false,
+    )?);
+    let title = format!("one-stage ({} reads at once)", n * (n - 1));
+    cases.push(case("one_shot_pull", simple, custom, title, false)?);
+    cases.push(case("one_shot_push", simple, custom, "one-stage push (Lamport)".into(), false)?);
+    Ok(cases)
+}
+
+/// Neighbours in the ring that NCCL by default joins through host memory (`NCCL_P2P_LEVEL` of its
+/// own choice is PXB): those behind no common switch and without NVLink.
+fn host_pairs(machine: &Machine, gpus: &[u32]) -> Vec<(u32, u32)> {
+    let n = gpus.len() as u32;
+    let far = |a: u32, b: u32| {
+        let (a, b) = (gpus[a as usize] as usize, gpus[b as usize] as usize);
+        matches!(machine.topology.path_type(a, b), PathType::Phb | PathType::Node | PathType::Sys)
+    };
+    (0..n)
+        .map(|rank| (rank, (rank + 1) % n))
+        .flat_map(|(a, b)| [(a, b), (b, a)])
+        .filter(|&(a, b)| a != b && far(a, b))
+        .collect()
+}

@@ -1,0 +1,13 @@
+//! Answers -> what people read.
+
+pub mod assumptions;
+pub mod explain;
+pub mod first_screen;
+pub mod hash;
+pub mod json;
+pub mod machine;
+pub mod number;
+pub mod sizes;
+pub mod table;
+
+pub use first_screen::first_screen;

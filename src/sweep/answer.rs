@@ -1,0 +1,226 @@
+//! The answer to "what does this scenario cost on this machine": all cases of the first screen.
+
+use serde::Serialize;
+
+use super::in_parallel;
+use super::nearby::{NearbyCheck, NearbyFigure};
+use crate::error::Result;
+use crate::fabric::bound::Bound;
+use crate::prediction::throughput::chance_below;
+use crate::prediction::{Case, CaseOptions, CasePrediction, Exchange, Machine, Waterfall};
+use crate::workload::{Scenario, Step};
+
+/// What is asked.
+pub struct Question<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// The calls.
+    pub scenario: &'a Scenario,
+    /// How they may be done.
+    pub cases: &'a [Case],
+    /// Choices for all of them.
+    pub options: &'a CaseOptions,
+    /// Other machines of the same GPUs, by a short name.
+    pub wirings: &'a [(String, Machine)],
+    /// What was measured on a machine like this.
+    pub nearby: &'a [NearbyFigure],
+}
+
+/// All predictions.
+pub struct Answer {
+    /// By step.
+    pub steps: Vec<StepAnswer>,
+    /// `[case][step]`.
+    pub rows: Vec<Vec<CasePrediction>>,
+    /// Of the one-stage pull at the last step.
+    pub waterfall: Option<Waterfall>,
+    /// One-stage in place of the ring, for each rate reported with the ring.
+    pub exchanges: Vec<Exchange>,
+    /// The last step on other wirings.
+    pub wirings: Vec<Wiring>,
+    /// Measured against predicted.
+    pub nearby: Vec<NearbyCheck>,
+}
+
+/// What holds for a step whatever the algorithm.
+pub struct StepAnswer {
+    /// The step.
+    pub step: Step,
+    /// What the wires allow.
+    pub bound: Bound,
+    /// Index of the fastest case.
+    pub best: usize,
+    /// The chance that it is faster than the second.
+    pub sure: f64,
+}
+
+/// The same GPUs, wired differently.
+#[derive(Clone, Debug, Serialize)]
+pub struct Wiring {
+    /// Short name.
+    pub name: String,
+    /// A step with the fastest case, ms.
+    pub best_ms: f64,
+    /// A step with one-stage pull, ms.
+    pub one_stage_ms: f64,
+}
+
+/// Something to simulate.
+enum Job<'a> {
+    Case(&'a Case, &'a Step),
+    Wiring(&'a Machine, &'a Case, &'a Step),
+    Nearby(&'a NearbyFigure),
+}
+
+enum Done {
+    Case(Box<CasePrediction>),
+    Wiring(f64),
+    Nearby(Box<NearbyCheck>),
+}
+
+/// Calls of a case on another wiring, for a comparison of the order of things.
+const WIRING_CALLS: u32 = 1;
+/// Calls of a measured figure: one to fill the pipeline, one to count.
+const NEARBY_CALLS: u32 = 2;
+
+impl Question<'_> {
+    /// Simulates all of it.
+    ///
+    /// # Errors
+    /// Those of the algorithms and the engine.
+    pub fn answer(&self) -> Result<Answer> {
+        let mut jobs: Vec<Job<'_>> = Vec::new();
+        let steps = &self.scenario.steps;
+        // The longest jobs first, so that no thread is left alone with one at the end.
+        for case in self.cases.iter().rev() {
+            jobs.extend(steps.iter().rev().map(|step| Job::Case(case, step)));
+        }
+        let main: Vec<&Case> = self.cases.iter().filter(|case| !case.extra).collect();
+        let last = &steps[steps.len() - 1];
+        for (_, machine) in self.wirings {
+            jobs.extend(main.iter().map(|case| Job::Wiring(machine, case, last)));
+        }
+        jobs.extend(self.nearby.iter().map(Job::Nearby));
+        let done = in_parallel(&jobs, |job| self.run(job))?;
+        let (mut rows, mut wiring_us, mut nearby) = (Vec::new(), Vec::new(), Vec::new());
+        for result in done {
+            match result {
+                Done::Case(prediction) => rows.push(*prediction),
+                Done::Wiring(us) => wiring_us.push(us),
+                Done::Nearby(check) => nearby.push(*check),
+            }
+        }
+        rows.reverse();
+        let rows: Vec<Vec<CasePrediction>> =
+            rows.chunks(steps.len()).map(<[CasePrediction]>::to_vec).collect();
+        let pull = self.index_of("one_shot_pull", "Simple");
+        let waterfall = pull
+            .map(|row| {
+                let prediction = &rows[row][steps.len() - 1];
+                Waterfall::of(&self.cases[row], self.machine, self.options, prediction)
+            })
+            .transpose()?;
+        Ok(Answer {
+            steps: self.steps(&rows),
+            waterfall,
+            exchanges: self.exchanges(&rows),
+            wirings: self.wirings(&wiring_us, &main, last),
+            nearby,
+            rows,
+        })
+    }
+
+    fn run(&self, job: &Job<'_>) -> Result<Done> {
+        match *job {
+            Job::Case(case, step) => {
+                let mut options = self.options.clone();
+                options.every_call = options.every_call.map(|_| step.calls);
+                let prediction = case.predict(self.machine, step.bytes, &options)?;
+                Ok(Done::Case(Box::new(prediction)))
+            }
+            Job::Wiring(machine, case, step) => {
+                let options = CaseOptions {
+                    calls_max: Some(WIRING_CALLS),
+                    every_call: None,
+                    ..self.options.clone()
+                };
+                Ok(Done::Wiring(case.nominal_us(machine, step.bytes, &options)?))
+            }
+            Job::Nearby(figure) => {
+                let options = CaseOptions {
+                    every_call: None,
+                    blocks: None,
+                    calls_max: Some(NEARBY_CALLS),
+                    ..self.options.clone()
+                };
+                Ok(Done::Nearby(Box::new(figure.check(self.machine, &options)?)))
+            }
+        }
+    }
+
+    /// The row of an algorithm and protocol among those of the first screen.
+    fn index_of(&self, algorithm: &str, protocol: &str) -> Option<usize> {
+        self.cases.iter().position(|case| {
+            case.algorithm.name == algorithm && case.protocol.name() == protocol && !case.extra
+        })
+    }
+
+    fn steps(&self, rows: &[Vec<CasePrediction>]) -> Vec<StepAnswer> {
+        let gpus: Vec<usize> = self.options.gpus.iter().map(|&gpu| gpu as usize).collect();
+        let fabric = &self.machine.nominal.fabric;
+        let answer = |(index, step): (usize, &Step)| {
+            let mut order: Vec<usize> = (0..rows.len()).collect();
+            let time = |row: usize| rows[row][index].time_us;
+            order.sort_by(|&a, &b| time(a).value.total_cmp(&time(b).value));
+            let sure = match order[..] {
+                [best, second, ..] => chance_below(time(best), time(second)),
+                _ => 1.0,
+            };
+            let bound = fabric.all_reduce_bound(&gpus, step.bytes);
+            StepAnswer { step: step.clone(), bound, best: order[0], sure }
+        };
+        self.scenario.steps.iter().enumerate().map(answer).collect()
+    }
+
+    /// Whether what was reported of the scenario was reported of such a machine.
+    pub fn comparable(&self) -> bool {
+        self.scenario.reported_on.as_ref().is_some_and(|on| {
+            on.gpu_model == self.machine.gpu_model && on.gpus as usize == self.options.gpus.len()
+        })
+    }
+
+    fn exchanges(&self, rows: &[Vec<CasePrediction>]) -> Vec<Exchange> {
+        let (Some(ring), Some(pull)) =
+            (self.index_of("ring", "LL"), self.index_of("one_shot_pull", "Simple"))
+        else {
+            return Vec::new();
+        };
+        if !self.comparable() {
+            return Vec::new();
+        }
+        let reported = self.scenario.throughputs().filter(|told| told.algorithm == "ring");
+        reported
+            .filter_map(|told| {
+                let index = self.scenario.steps.iter().position(|step| step.name == told.step)?;
+                let calls = self.scenario.steps[index].calls;
+                let (ring, pull) = (&rows[ring][index], &rows[pull][index]);
+                let bare = pull.without_regimes_us;
+                Some(Exchange::of(told.tok_per_s, calls, ring.time_us, pull.time_us, bare))
+            })
+            .collect()
+    }
+
+    fn wirings(&self, us: &[f64], main: &[&Case], step: &Step) -> Vec<Wiring> {
+        let Some(pull) = main.iter().position(|case| case.algorithm.name == "one_shot_pull") else {
+            return Vec::new();
+        };
+        let ms = |us: f64| us * f64::from(step.calls) / 1e3;
+        let each = self.wirings.iter().zip(us.chunks(main.len().max(1)));
+        each.map(|((name, _), us)| Wiring {
+            name: name.clone(),
+            best_ms: ms(us.iter().copied().fold(f64::INFINITY, f64::min)),
+            one_stage_ms: ms(us[pull]),
+        })
+        .collect()
+    }
+}

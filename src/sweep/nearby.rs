@@ -1,0 +1,116 @@
+//! What was measured on machines like the built-in ones, for a line of the first screen.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::algorithm::{self, Implementation, Protocol, Transport};
+use crate::error::{Error, Result};
+use crate::prediction::{Case, CaseOptions, Machine};
+
+/// One measured call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NearbyFigure {
+    /// What ran, for people.
+    pub what: String,
+    /// Algorithm by its name on the command line.
+    pub algorithm: String,
+    /// Protocol by NCCL's name.
+    pub protocol: String,
+    /// Whose kernel.
+    pub kernel: KernelName,
+    /// The first so many GPUs.
+    pub gpus: u32,
+    /// Bytes of the call.
+    pub bytes: u64,
+    /// Measured, us.
+    pub us: f64,
+    /// What else to know; empty when nothing.
+    #[serde(default)]
+    pub note: String,
+    /// Where it is published.
+    pub source: String,
+}
+
+/// Whose kernel ran.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KernelName {
+    /// NCCL.
+    Nccl,
+    /// vLLM's and SGLang's custom all-reduce.
+    CustomAllReduce,
+    /// p2pmark.
+    P2pmark,
+}
+
+/// A measured call with its prediction.
+#[derive(Clone, Debug, Serialize)]
+pub struct NearbyCheck {
+    /// Measured.
+    pub figure: NearbyFigure,
+    /// Predicted, us.
+    pub predicted_us: f64,
+}
+
+impl NearbyCheck {
+    /// Relative error of the prediction.
+    pub fn error(&self) -> f64 {
+        self.predicted_us / self.figure.us - 1.0
+    }
+}
+
+/// The figures measured on a machine like the one of this name.
+///
+/// # Errors
+/// [`Error::Read`] when the embedded file is malformed, which a test excludes.
+pub fn figures_of(topology: &str) -> Result<Vec<NearbyFigure>> {
+    let text = include_str!("../../topologies/nearby.json");
+    let mut all: BTreeMap<String, Vec<NearbyFigure>> =
+        serde_json::from_str(text).map_err(|error| Error::Read {
+            file: "topologies/nearby.json".to_owned(),
+            reason: error.to_string(),
+            help: "the embedded file is damaged: this is a bug".to_owned(),
+        })?;
+    Ok(all.remove(topology).unwrap_or_default())
+}
+
+impl NearbyFigure {
+    /// Predicts it.
+    ///
+    /// # Errors
+    /// Those of the algorithm and the engine.
+    pub fn check(&self, machine: &Machine, options: &CaseOptions) -> Result<NearbyCheck> {
+        let case = Case {
+            algorithm: algorithm::find(&self.algorithm)?,
+            protocol: Protocol::from_name(&self.protocol).unwrap_or(Protocol::Simple),
+            implementation: match self.kernel {
+                KernelName::Nccl => Implementation::Nccl,
+                KernelName::CustomAllReduce => Implementation::CustomAllReduce,
+                KernelName::P2pmark => Implementation::P2pmark,
+            },
+            transport: Transport::Peer,
+            title: self.what.clone(),
+            extra: false,
+        };
+        let options = CaseOptions { gpus: (0..self.gpus).collect(), ..options.clone() };
+        let predicted_us = case.nominal_us(machine, self.bytes, &options)?;
+        Ok(NearbyCheck { figure: self.clone(), predicted_us })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_name_known_algorithms() {
+        let figures = figures_of("rtxpro6000x8").expect("sound");
+        assert!(!figures.is_empty());
+        for figure in figures {
+            assert!(algorithm::find(&figure.algorithm).is_ok(), "{}", figure.what);
+            assert!(Protocol::from_name(&figure.protocol).is_some(), "{}", figure.what);
+        }
+    }
+}

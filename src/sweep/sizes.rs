@@ -1,0 +1,118 @@
+//! Many sizes of one call, as nccl-tests runs them.
+
+use serde::Serialize;
+
+use super::in_parallel;
+use crate::error::{Error, Result};
+use crate::prediction::case::EXACT_BYTES;
+use crate::prediction::{Case, CaseOptions, CasePrediction, Machine};
+use crate::units::format_size;
+
+/// From which size to which, and by what factor.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize)]
+pub struct Sizes {
+    /// First, bytes.
+    pub begin: u64,
+    /// Last, bytes.
+    pub end: u64,
+    /// Each is the one before times this.
+    pub factor: f64,
+}
+
+/// More sizes than this are a slip of the pen.
+const COUNT_MAX: usize = 200;
+
+impl Sizes {
+    /// All sizes.
+    ///
+    /// # Errors
+    /// An empty range, a factor that does not grow, or too many sizes.
+    pub fn all(&self) -> Result<Vec<u64>> {
+        if self.begin == 0 {
+            return Err(Error::request("a call of 0 bytes moves nothing", "begin with -b 8"));
+        }
+        if self.begin > self.end {
+            let (begin, end) = (format_size(self.begin), format_size(self.end));
+            return Err(Error::request(
+                format!("no size from {begin} up to {end}"),
+                format!("the first size is the smaller: -b {end} -e {begin}"),
+            ));
+        }
+        if !(self.factor.is_finite() && self.factor > 1.0) {
+            return Err(Error::request(
+                format!("a factor of {} does not lead from one size to the next", self.factor),
+                "use -f 2 to double each time",
+            ));
+        }
+        let mut sizes = vec![self.begin];
+        let mut at = self.begin;
+        while at < self.end {
+            let next = (at as f64 * self.factor).round() as u64;
+            at = next.max(at + 1);
+            if at <= self.end {
+                sizes.push(at);
+            }
+            if sizes.len() > COUNT_MAX {
+                return Err(Error::request(
+                    format!("more than {COUNT_MAX} sizes"),
+                    "take a larger factor: -f 2",
+                ));
+            }
+        }
+        Ok(sizes)
+    }
+}
+
+/// Predictions of every case at every size: `[size][case]`. `progress` is told after each.
+///
+/// # Errors
+/// Those of the algorithms and the engine.
+pub fn sweep(
+    machine: &Machine,
+    cases: &[Case],
+    sizes: &[u64],
+    options: &CaseOptions,
+    progress: &(dyn Fn() + Sync),
+) -> Result<Vec<Vec<CasePrediction>>> {
+    let split = sizes.partition_point(|&size| size <= EXACT_BYTES);
+    let (small, large) = sizes.split_at(split);
+    // The large sizes of a case share what is simulated; they come first, being the longest.
+    let mut jobs: Vec<(&[u64], &Case)> = Vec::new();
+    if !large.is_empty() {
+        jobs.extend(cases.iter().map(|case| (large, case)));
+    }
+    for size in small.chunks(1).rev() {
+        jobs.extend(cases.iter().map(|case| (size, case)));
+    }
+    let done = in_parallel(&jobs, |&(sizes, case)| {
+        let predictions = if sizes[0] > EXACT_BYTES {
+            case.predict_large(machine, sizes, options)
+        } else {
+            sizes.iter().map(|&size| case.predict(machine, size, options)).collect()
+        };
+        sizes.iter().for_each(|_| progress());
+        predictions
+    })?;
+    let mut all: Vec<CasePrediction> = done.into_iter().flatten().collect();
+    // By size; of one size in the order of the cases, since the sort keeps it.
+    all.sort_by_key(|prediction| prediction.bytes);
+    Ok(all.chunks(cases.len().max(1)).map(<[CasePrediction]>::to_vec).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_double() {
+        let sizes = Sizes { begin: 8, end: 64, factor: 2.0 };
+        assert_eq!(sizes.all().expect("fine"), [8, 16, 32, 64]);
+    }
+
+    #[test]
+    fn impossible_ranges_are_refused() {
+        for (begin, end, factor) in [(0, 8, 2.0), (9, 8, 2.0), (8, 64, 1.0), (1, 1 << 40, 1.01)] {
+            assert!(Sizes { begin, end, factor }.all().is_err(), "{begin} {end} {factor}");
+        }
+    }
+}
