@@ -262,11 +262,16 @@ impl<'a> Build<'a> {
             LinkKind::Upi(link) => (link.measured_gb_per_s, link.raw_bandwidth_per_link()),
             other => (None, other.raw_bandwidth()),
         };
-        if let Some(payload) = measured {
-            return Ok(Bandwidth::from_gb_per_s(payload * (256.0 + 24.0) / 256.0));
-        }
-        let (class, model) = self.forwarder(from).unwrap_or((DeviceClass::Socket, "epyc-turin"));
-        Ok(raw * self.calibration.value(class, model, "socket_efficiency")?)
+        let payload = match measured {
+            Some(rate) => Bandwidth::from_gb_per_s(rate),
+            None => {
+                let (class, model) =
+                    self.forwarder(from).unwrap_or((DeviceClass::Socket, "epyc-turin"));
+                raw * self.calibration.value(class, model, "socket_efficiency")?
+            }
+        };
+        // Both are payload rates of 256-byte writes.
+        Ok(payload * ((256.0 + 24.0) / 256.0))
     }
 
     fn socket_hop(&self, to: NodeId) -> Result<Time> {
