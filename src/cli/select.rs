@@ -54,6 +54,10 @@ pub(super) fn gpus(
 pub(super) fn cases(options: &Predict, machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
     let protocol = options.proto.as_deref().map(protocol).transpose()?;
     let mut cases = all_reduces(machine, gpus)?;
+    if protocol.is_some() {
+        // Whoever names a protocol gets it at every size.
+        cases.iter_mut().for_each(|case| case.large = None);
+    }
     if options.algo.is_empty() {
         cases.retain(|case| {
             // What --explain says of slow transports needs the ring through host memory.
@@ -78,6 +82,7 @@ pub(super) fn cases(options: &Predict, machine: &Machine, gpus: &[u32]) -> Resul
         let protocol = protocol.unwrap_or(algorithm.protocols[0]);
         chosen.push(Case {
             algorithm,
+            large: None,
             protocol,
             implementation: Implementation::CustomAllReduce,
             transport: Transport::Peer,

@@ -22,6 +22,8 @@ pub struct Case {
     pub algorithm: &'static Algorithm,
     /// Protocol.
     pub protocol: Protocol,
+    /// Protocol of large calls, where the library changes by itself.
+    pub large: Option<Protocol>,
     /// Whose kernel.
     pub implementation: Implementation,
     /// Which memory carries the data.
@@ -103,7 +105,25 @@ pub(super) struct Run {
     pub(super) repeats: bool,
 }
 
+/// NCCL leaves LL for Simple at about this many bytes a rank (measured/wrx90-7955wx-4xpm50100-flat,
+/// measured/dual-turin-9575f-direct: between 256 KB and 1 MB for eight GPUs).
+const LL_BYTES_A_RANK: u64 = 64 << 10;
+
 impl Case {
+    /// The protocol of a call of `bytes` over so many ranks.
+    pub fn protocol_at(&self, bytes: u64, ranks: usize) -> Protocol {
+        match self.large {
+            Some(large) if bytes >= LL_BYTES_A_RANK * ranks as u64 => large,
+            _ => self.protocol,
+        }
+    }
+
+    /// What people call it at this size.
+    pub fn title_at(&self, bytes: u64, ranks: usize) -> String {
+        let now = self.protocol_at(bytes, ranks);
+        self.title.replace(self.protocol.name(), now.name())
+    }
+
     /// Predicts a call of `bytes`.
     ///
     /// # Errors
@@ -156,9 +176,9 @@ impl Case {
         let kernel = self.kernel(&machine.nominal, machine)?;
         let limit = bottleneck(fabric, self, &kernel, &run, waiting, by_regime, options);
         let prediction = CasePrediction {
-            title: self.title.clone(),
+            title: self.title_at(bytes, options.gpus.len()),
             algorithm: self.algorithm.name,
-            protocol: self.protocol.name(),
+            protocol: self.protocol_at(bytes, options.gpus.len()).name(),
             bytes,
             bytes_rounded: bytes,
             time_us: Range::around(us, 0.0),
@@ -220,7 +240,7 @@ impl Case {
             fabric: &variant.fabric,
             gpus: options.gpus.clone(),
             bytes,
-            protocol: self.protocol,
+            protocol: self.protocol_at(bytes, options.gpus.len()),
             kernel: self.kernel(variant, machine)?,
             transport: self.transport.clone(),
             blocks: options.blocks,

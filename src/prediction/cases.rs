@@ -16,7 +16,8 @@ pub fn all_reduces(machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
     let case = |name: &str, protocol, implementation, title: String, extra| -> Result<Case> {
         let algorithm = algorithm::find(name)?;
         let transport = Transport::Peer;
-        Ok(Case { algorithm, protocol, implementation, transport, title, extra })
+        let large = (name == "ring" && protocol == Protocol::Ll).then_some(Protocol::Simple);
+        Ok(Case { algorithm, protocol, large, implementation, transport, title, extra })
     };
     let (nccl, custom) = (Implementation::Nccl, Implementation::CustomAllReduce);
     let mut cases = vec![case("ring", Protocol::Ll, nccl, "ring LL (NCCL)".into(), false)?];
