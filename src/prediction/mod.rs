@@ -3,6 +3,7 @@
 pub mod bottleneck;
 pub mod case;
 pub mod cases;
+pub mod growth;
 pub mod machine;
 pub mod range;
 pub mod throughput;

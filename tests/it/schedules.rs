@@ -6,6 +6,7 @@ use collsim::engine::{Fidelity, RunOptions, simulate};
 use collsim::fabric::{Calibration, CompileOptions, Fabric};
 use collsim::schedule::Collective;
 use collsim::schedule::proof::prove;
+use collsim::units::Time;
 
 fn fabric(name: &str) -> (Fabric, Calibration, String) {
     let topology = collsim::input::load_topology(name).expect("an embedded machine");
@@ -58,6 +59,14 @@ fn all_are_proved_and_end() {
                                 )
                                 .unwrap_or_else(|error| panic!("{place} {name}: {error}"));
                                 let gpus: Vec<usize> = (0..n as usize).collect();
+                                // A link that sends longer than the run lasts has been given
+                                // more than it can carry; alpha_beta shares nothing.
+                                for (link, used) in fabric.links.iter().zip(&outcome.links) {
+                                    let most = outcome.ended + Time::from_ns(1.0);
+                                    let within =
+                                        used.busy <= most || fidelity == Fidelity::AlphaBeta;
+                                    assert!(within, "{place} {name} {}: {used:?}", link.label);
+                                }
                                 if algorithm.collective == Collective::AllReduce {
                                     let bound = fabric.all_reduce_bound(&gpus, bytes);
                                     assert!(outcome.call_time(0) >= bound.time, "{place} {name}");
