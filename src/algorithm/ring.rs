@@ -51,7 +51,7 @@ pub fn nccl_split(bytes: u64, ranks: u32, protocol: Protocol, channels: u32) -> 
 }
 
 /// Channels of the communicator: many where the first two ranks are joined by NVLink.
-fn channels(request: &Request<'_>) -> u32 {
+pub(super) fn channels(request: &Request<'_>) -> u32 {
     let first = request.fabric.path(request.gpus[0], request.gpus[1]).and_then(<[_]>::first);
     let class = first.map(|&link| request.fabric.links[link as usize].class);
     let nvlink = class == Some(LinkClass::Nvlink) && request.transport == Transport::Peer;

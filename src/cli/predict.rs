@@ -37,6 +37,8 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
     let mut scenario = load_scenario(&options.scenario)?;
     if let Some(calls) = options.calls {
         scenario.steps.iter_mut().for_each(|step| step.calls = calls);
+        // Nobody reported a step of so many calls.
+        scenario.reported_on = None;
     }
     let calibration = Calibration::embedded()?;
     let topology = load::topology(name, &calibration)?;
@@ -53,7 +55,8 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
     }
     let mut notes = Vec::new();
     let gpu_count = machine.nominal.fabric.gpu_count;
-    let gpus = select::gpus(options, gpu_count, scenario.tensor_parallel, &mut notes)?;
+    let gpus =
+        select::gpus(options, &machine.topology, gpu_count, scenario.tensor_parallel, &mut notes)?;
     if gpus.len() < 2 {
         output.titled(&first_screen::lone_gpu(&machine), out)?;
         return Ok(Outcome::Done);
@@ -64,7 +67,32 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
     if options.fidelity != Model::Packet {
         notes.push(format!("network model: {}", fidelity(options.fidelity).name()));
     }
+    if options.every_call && scenario.steps.iter().any(|step| step.calls > EVERY_CALL_MAX) {
+        return Err(Error::request(
+            format!("--every-call simulates up to {EVERY_CALL_MAX} calls of a step"),
+            "leave it out: equal calls are scaled",
+        )
+        .into());
+    }
+    let one_gpu = machine.nominal.fabric.gpu_count < 2;
+    if one_gpu
+        && (options.json || options.stop_after == Some(Stage::Schedule) || !wanted_sizes.is_empty())
+    {
+        return Err(Error::request(
+            format!("{} has one GPU: there is nothing to reduce", machine.topology.name),
+            "`simulate topo show` prints the machine; `simulate check` compares it with measurements",
+        )
+        .into());
+    }
     let cases = select::cases(options, &machine, &gpus)?;
+    if cases.is_empty() {
+        let wanted = options.proto.as_deref().unwrap_or("that");
+        return Err(Error::request(
+            format!("no algorithm runs with protocol {wanted} on this machine"),
+            "LL128 needs NVLink; without it there are LL and Simple",
+        )
+        .into());
+    }
     let case_options = CaseOptions {
         gpus,
         blocks: options.blocks,
@@ -177,6 +205,9 @@ impl Asked<'_> {
     }
 }
 
+/// More calls than this are not simulated one by one: their flags would not fit into memory.
+const EVERY_CALL_MAX: u32 = 1000;
+
 /// What stands around the predictions of the first screen.
 #[derive(Default)]
 struct Around {
@@ -242,10 +273,11 @@ fn wanted_sizes(options: &Predict) -> Result<Vec<u64>> {
 }
 
 fn start_threads(options: &Predict) -> Result<()> {
-    let Some(threads) = options.threads else {
-        return Ok(());
-    };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads));
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    // More threads than processors gain nothing, and very many cost minutes to start.
+    let asked = options.threads.map_or(0, usize::from);
+    let threads = if asked == 0 { processors } else { asked.min(4 * processors) };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
     pool.build_global().map_err(|error| {
         Error::request(format!("cannot start {threads} threads: {error}"), "ask for fewer with -j")
     })

@@ -4,13 +4,16 @@ use super::arguments::Predict;
 use crate::algorithm::{self, ALGORITHMS, Implementation, Protocol, Transport};
 use crate::error::{Error, Result};
 use crate::prediction::cases::all_reduces;
+use crate::prediction::ring_order::nvlink_ring;
 use crate::prediction::{Case, Machine};
 use crate::schedule::Collective;
 use crate::suggestion::did_you_mean;
+use crate::topology::Topology;
 
 /// GPUs in the order of ranks, and what to note about them.
 pub(super) fn gpus(
     options: &Predict,
+    topology: &Topology,
     gpu_count: usize,
     wanted: u32,
     notes: &mut Vec<String>,
@@ -24,6 +27,11 @@ pub(super) fn gpus(
         }
         if gpu_count > count as usize {
             notes.push(format!("the first {count} of {gpu_count} GPUs; others with --gpus"));
+        }
+        if let Some(ring) = nvlink_ring(topology, count as usize) {
+            let order: Vec<String> = ring.iter().map(u32::to_string).collect();
+            notes.push(format!("ranks follow NVLinks: {}; others with --gpus", order.join(",")));
+            return Ok(ring);
         }
         return Ok((0..count).collect());
     }

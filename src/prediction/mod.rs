@@ -6,6 +6,7 @@ pub mod cases;
 pub mod growth;
 pub mod machine;
 pub mod range;
+pub mod ring_order;
 pub mod throughput;
 pub mod waterfall;
 
