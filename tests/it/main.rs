@@ -7,3 +7,4 @@ mod cli;
 mod readme;
 mod schedules;
 mod schema;
+mod tidy;
