@@ -109,6 +109,8 @@ pub enum Stuck {
         limit: u64,
         /// Simulated time reached.
         reached: Time,
+        /// One line a block that had not ended, as of a deadlock.
+        waiting: Vec<String>,
     },
 }
 
@@ -118,8 +120,12 @@ impl fmt::Display for Stuck {
             Stuck::Deadlock { waiting } => {
                 write!(out, "the schedule deadlocks: {}", waiting.join("; "))
             }
-            Stuck::EventLimit { limit, reached } => {
-                write!(out, "stopped after {limit} events at {reached} of simulated time")
+            Stuck::EventLimit { limit, reached, waiting } => {
+                let waiting = waiting.join("; ");
+                write!(
+                    out,
+                    "stopped after {limit} events at {reached} of simulated time: {waiting}"
+                )
             }
         }
     }

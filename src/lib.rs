@@ -3,7 +3,9 @@
 //! Inputs become a [`topology::Topology`] and a [`workload::Workload`]; the topology and the
 //! calibration are compiled to a [`fabric::Fabric`] of dense arrays; an [`algorithm`] turns a call
 //! into a [`schedule::Schedule`] of what each rank's blocks do; the [`engine`] lets time pass over
-//! one of three network models; [`results`] hold what happened, and [`report`] shows it.
+//! one of three network models; a [`prediction`] is a call's time with its range and bottleneck, a
+//! [`sweep`] is many of them, and a [`report`] shows them. [`measurement`] and [`validation`] hold
+//! predictions to what real machines did.
 //!
 //! Layers depend one way only, in the order of the modules below (`tests/it/tidy.rs` holds them to
 //! it).

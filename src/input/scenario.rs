@@ -78,20 +78,6 @@ mod tests {
     }
 
     #[test]
-    fn every_file_is_listed() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios");
-        let mut files: Vec<String> = std::fs::read_dir(folder)
-            .expect("scenarios")
-            .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
-            .filter(|name| name.ends_with(".json") && name != "scenario.schema.json")
-            .collect();
-        files.sort();
-        let mut listed: Vec<String> = SCENARIOS.iter().map(Embedded::file_name).collect();
-        listed.sort();
-        assert_eq!(files, listed);
-    }
-
-    #[test]
     fn faults_are_placed() {
         let text = SCENARIOS[0].text.replace("\"calls\": 122", "\"calls\": 0");
         let error = scenario_json::parse("s.json", &text).expect_err("a fault");

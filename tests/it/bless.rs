@@ -1,7 +1,7 @@
 //! Files that the code can write itself: compared, or rewritten with `COLLSIM_BLESS=1`.
 
 /// Whether files are rewritten.
-#[allow(clippy::disallowed_methods)]
+#[expect(clippy::disallowed_methods, reason = "tests are told so by their environment")]
 pub(crate) fn blessing() -> bool {
     std::env::var("COLLSIM_BLESS").is_ok()
 }

@@ -61,7 +61,8 @@ pub fn run<N: Network>(
         machine.handle(now, event);
         machine.events += 1;
         if machine.events >= options.events_max {
-            return Err(Stuck::EventLimit { limit: options.events_max, reached: now }.into());
+            let (limit, waiting) = (options.events_max, machine.culprits());
+            return Err(Stuck::EventLimit { limit, reached: now, waiting }.into());
         }
     }
     if machine.foreground && machine.running > 0 && options.stop_at == Time::MAX {

@@ -35,6 +35,8 @@ enum Item {
 struct Pipe {
     /// Links of the payload and, for reads, of the requests, with femtoseconds per payload byte.
     costs: Vec<(LinkId, u64)>,
+    /// How many of them, from the first on, carry the payload itself.
+    payload_links: usize,
     /// Rate when alone, bytes per femtosecond.
     alone: f64,
     latency: Time,
@@ -123,6 +125,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
             costs.push((link, cost));
         }
         let latency = self.fabric.path_latency(from, to).unwrap_or_default();
+        let payload_links = costs.len();
         let slowest = costs.iter().map(|entry| entry.1).max().unwrap_or(1).max(1);
         if reads {
             for &link in self.fabric.path(to, from).unwrap_or(&[]) {
@@ -133,6 +136,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
         }
         self.pipes.push(Pipe {
             costs,
+            payload_links,
             alone: 1.0 / slowest as f64,
             latency,
             packet,
@@ -186,7 +190,8 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
             let stats = &mut self.stats[link as usize];
             stats.busy += busy;
             stats.wire_bytes += busy.as_ps() * 1000 / record.fs_per_byte.max(1);
-            stats.payload_bytes += bytes;
+            let carries = index < self.pipes[pipe as usize].payload_links;
+            stats.payload_bytes += if carries { bytes } else { 0 };
             stats.packets += 1;
             self.hops += 1;
         }

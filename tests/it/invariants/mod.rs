@@ -1,0 +1,9 @@
+//! What must hold whatever the constants are.
+
+mod bounds;
+mod bytes;
+mod ladder;
+mod settings;
+mod stuck;
+mod symmetry;
+mod widths;

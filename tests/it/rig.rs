@@ -1,0 +1,125 @@
+//! A machine on the bench: a topology compiled with the embedded constants, and calls run on it.
+
+use collsim::algorithm::{ALGORITHMS, Algorithm, Implementation, Kernel, Protocol, Request};
+use collsim::algorithm::{Transport, build};
+use collsim::engine::{Fidelity, Outcome, RunOptions, simulate};
+use collsim::fabric::{Calibration, CompileOptions, Fabric};
+use collsim::input::embedded::MACHINES;
+use collsim::input::load_topology;
+use collsim::schedule::{Collective, Schedule};
+use collsim::topology::Topology;
+use collsim::units::Time;
+
+/// A compiled machine.
+pub(crate) struct Rig {
+    pub(crate) topology: Topology,
+    pub(crate) calibration: Calibration,
+    pub(crate) fabric: Fabric,
+}
+
+/// An algorithm with one of its protocols.
+pub(crate) type Choice = (&'static Algorithm, Protocol);
+
+/// Every algorithm with each of its protocols.
+pub(crate) fn choices() -> Vec<Choice> {
+    let all = ALGORITHMS.iter();
+    all.flat_map(|algorithm| algorithm.protocols.iter().map(move |&p| (algorithm, p))).collect()
+}
+
+/// How much faster a machine may become by being made slower as a whole, as a share of the time.
+/// Packets: queues and store units serve in order of arrival, and what delays one packet can let
+/// another go first on which more depends (Graham, Bounds on multiprocessing timing anomalies, SIAM
+/// J. Appl. Math. 17, 1969). Fair shares: every change of rates rounds a finish up to a picosecond.
+pub(crate) fn anomaly(fidelity: Fidelity) -> f64 {
+    match fidelity {
+        Fidelity::AlphaBeta => 1e-9,
+        Fidelity::MaxMin => 1e-4,
+        Fidelity::Packet => 0.005,
+    }
+}
+
+/// The embedded topology of this name.
+pub(crate) fn topology(name: &str) -> Topology {
+    load_topology(name).expect("an embedded machine")
+}
+
+/// All embedded machines with two GPUs or more.
+pub(crate) fn machines() -> impl Iterator<Item = Rig> {
+    MACHINES.iter().map(|machine| Rig::named(machine.name)).filter(|rig| rig.gpus().len() > 1)
+}
+
+impl Rig {
+    /// Compiles a topology.
+    pub(crate) fn of(topology: Topology) -> Rig {
+        let calibration = Calibration::embedded().expect("embedded calibration");
+        let fabric = Fabric::compile(&topology, &calibration, CompileOptions::default())
+            .expect("machines compile");
+        Rig { topology, calibration, fabric }
+    }
+
+    /// The embedded machine of this name.
+    pub(crate) fn named(name: &str) -> Rig {
+        Rig::of(topology(name))
+    }
+
+    /// All GPUs.
+    pub(crate) fn gpus(&self) -> Vec<u32> {
+        (0..self.fabric.gpu_count as u32).collect()
+    }
+
+    /// What a library does around and inside a call here.
+    pub(crate) fn kernel(&self, implementation: Implementation) -> Kernel {
+        let model = self.topology.gpu_models()[0];
+        Kernel::of(implementation, &self.calibration, model).expect("known")
+    }
+
+    /// A kernel that costs nothing by itself, so that what is left are GPUs and wires.
+    pub(crate) fn bare_kernel(&self) -> Kernel {
+        Kernel {
+            start: None,
+            end: Time::ZERO,
+            step: Time::ZERO,
+            slice: Time::ZERO,
+            trip: Time::ZERO,
+            line_trip: Time::ZERO,
+            pointer: Time::ZERO,
+            block: Time::ZERO,
+            simple: Time::ZERO,
+            ..self.kernel(Implementation::CustomAllReduce)
+        }
+    }
+
+    /// A call by GPUs in this order, its size rounded up to what the algorithm can split.
+    pub(crate) fn request(&self, choice: Choice, gpus: Vec<u32>, bytes: u64) -> Request<'_> {
+        let unit = match choice.0.collective {
+            Collective::AllToAll => 16 * gpus.len() as u64,
+            _ => 16,
+        };
+        Request {
+            fabric: &self.fabric,
+            gpus,
+            bytes: bytes.next_multiple_of(unit),
+            protocol: choice.1,
+            kernel: self.bare_kernel(),
+            transport: Transport::Peer,
+            blocks: None,
+        }
+    }
+
+    /// The schedule of a call by all GPUs.
+    pub(crate) fn schedule(&self, choice: Choice, bytes: u64) -> Schedule {
+        build(choice.0, &self.request(choice, self.gpus(), bytes)).expect("builds")
+    }
+
+    /// Runs a schedule once.
+    pub(crate) fn run(&self, schedule: &Schedule, fidelity: Fidelity) -> Outcome {
+        let place = || format!("{}, {}, {}", self.topology.name, schedule.name, fidelity.name());
+        simulate(&self.fabric, schedule, fidelity, RunOptions::default())
+            .unwrap_or_else(|error| panic!("{}: {error}", place()))
+    }
+
+    /// How long a schedule takes.
+    pub(crate) fn time(&self, schedule: &Schedule, fidelity: Fidelity) -> Time {
+        self.run(schedule, fidelity).call_time(0)
+    }
+}
