@@ -8,7 +8,7 @@ use crate::topology::{Topology, checks};
 /// Loads a topology and checks it against the calibration too.
 pub(super) fn topology(name: &str, calibration: &Calibration) -> Result<Topology> {
     load_topology_with(name, &|topology| {
-        checks::models(topology, &|word: &str| {
+        let mut problems = checks::models(topology, &|word: &str| {
             let class = DeviceClass::ALL.iter().find(|entry| entry.1 == word);
             let names: Vec<&str> = match class {
                 Some(entry) => calibration.names(entry.0),
@@ -16,7 +16,12 @@ pub(super) fn topology(name: &str, calibration: &Calibration) -> Result<Topology
                 None => topology.nodes.iter().filter_map(|n| n.kind.model()).map(|m| m.1).collect(),
             };
             names.into_iter().map(str::to_owned).collect()
-        })
+        });
+        problems.extend(checks::lanes(topology, |model| {
+            let lanes = calibration.value(DeviceClass::Switch, model, "lanes");
+            lanes.ok().map(|lanes| lanes as u32)
+        }));
+        problems
     })
 }
 

@@ -4,6 +4,7 @@ mod bad_input;
 mod bless;
 mod check;
 mod cli;
+mod docs;
 mod invariants;
 mod readme;
 mod rig;

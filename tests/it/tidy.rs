@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use collsim::fabric::Calibration;
 use collsim::input::embedded::MACHINES;
 use collsim::input::scenario::SCENARIOS;
 
@@ -309,5 +310,16 @@ fn every_data_file_is_used() {
         }
         wrong.extend(listed.iter().filter(|f| !files.contains(f)).map(|f| format!("{f}: gone")));
     }
+    none(&wrong);
+}
+
+#[test]
+fn every_constant_is_read() {
+    let code: String = sources(&["src"]).iter().map(|source| source.lines.join("\n")).collect();
+    let calibration = Calibration::embedded().expect("embedded calibration");
+    let unread =
+        calibration.iter().filter(|(_, _, name, _)| !code.contains(&format!("\"{name}\"")));
+    let wrong: Vec<String> =
+        unread.map(|(class, device, name, _)| format!("{class:?} {device}: {name}")).collect();
     none(&wrong);
 }
