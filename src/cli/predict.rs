@@ -57,6 +57,7 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
     let gpu_count = machine.nominal.fabric.gpu_count;
     let gpus =
         select::gpus(options, &machine.topology, gpu_count, scenario.tensor_parallel, &mut notes)?;
+    refuse(options, &machine, &scenario, &wanted_sizes)?;
     if gpus.len() < 2 {
         output.titled(&first_screen::lone_gpu(&machine), out)?;
         return Ok(Outcome::Done);
@@ -67,32 +68,7 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
     if options.fidelity != Model::Packet {
         notes.push(format!("network model: {}", fidelity(options.fidelity).name()));
     }
-    if options.every_call && scenario.steps.iter().any(|step| step.calls > EVERY_CALL_MAX) {
-        return Err(Error::request(
-            format!("--every-call simulates up to {EVERY_CALL_MAX} calls of a step"),
-            "leave it out: equal calls are scaled",
-        )
-        .into());
-    }
-    let one_gpu = machine.nominal.fabric.gpu_count < 2;
-    if one_gpu
-        && (options.json || options.stop_after == Some(Stage::Schedule) || !wanted_sizes.is_empty())
-    {
-        return Err(Error::request(
-            format!("{} has one GPU: there is nothing to reduce", machine.topology.name),
-            "`simulate topo show` prints the machine; `simulate check` compares it with measurements",
-        )
-        .into());
-    }
-    let cases = select::cases(options, &machine, &gpus)?;
-    if cases.is_empty() {
-        let wanted = options.proto.as_deref().unwrap_or("that");
-        return Err(Error::request(
-            format!("no algorithm runs with protocol {wanted} on this machine"),
-            "LL128 needs NVLink; without it there are LL and Simple",
-        )
-        .into());
-    }
+    let cases = some(options, select::cases(options, &machine, &gpus)?)?;
     let case_options = CaseOptions {
         gpus,
         blocks: options.blocks,
@@ -109,6 +85,37 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         asked.sizes(&wanted_sizes, output)?;
     }
     Ok(Outcome::Done)
+}
+
+/// What cannot be asked of this machine.
+fn refuse(options: &Predict, machine: &Machine, scenario: &Scenario, sizes: &[u64]) -> Result<()> {
+    if options.every_call && scenario.steps.iter().any(|step| step.calls > EVERY_CALL_MAX) {
+        return Err(Error::request(
+            format!("--every-call simulates up to {EVERY_CALL_MAX} calls of a step"),
+            "leave it out: equal calls are scaled",
+        ));
+    }
+    let one_gpu = machine.nominal.fabric.gpu_count < 2;
+    if one_gpu && (options.json || options.stop_after == Some(Stage::Schedule) || !sizes.is_empty())
+    {
+        return Err(Error::request(
+            format!("{} has one GPU: there is nothing to reduce", machine.topology.name),
+            "`simulate topo show` prints the machine; `simulate check` compares it with measurements",
+        ));
+    }
+    Ok(())
+}
+
+/// The cases, unless the options leave none.
+fn some(options: &Predict, cases: Vec<Case>) -> Result<Vec<Case>> {
+    if cases.is_empty() {
+        let wanted = options.proto.as_deref().unwrap_or("that");
+        return Err(Error::request(
+            format!("no algorithm runs with protocol {wanted} on this machine"),
+            "LL128 needs NVLink; without it there are LL and Simple",
+        ));
+    }
+    Ok(cases)
 }
 
 /// Everything that was asked for, loaded.

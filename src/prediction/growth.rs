@@ -7,6 +7,7 @@
 //! on the loops of all schedules repeat, and the last doubling is continued.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use crate::engine::{Fidelity, RunOptions, simulate};
 use crate::error::Result;
@@ -45,10 +46,10 @@ impl Growth {
             wanted.push(exact);
         }
         for size in wanted {
-            if !times.contains_key(&size) {
+            if let Entry::Vacant(time) = times.entry(size) {
                 let options = RunOptions::default();
                 let outcome = simulate(fabric, &build(size)?, Fidelity::MaxMin, options)?;
-                times.insert(size, outcome.ended.as_us());
+                time.insert(outcome.ended.as_us());
             }
         }
         Ok(Growth { exact, times })
