@@ -54,6 +54,8 @@ pub struct Kernel {
     pub pointer: Time,
     /// What each further block of a launch adds to the start.
     pub block: Time,
+    /// Most channels of NCCL's communicator: over NVLink, and otherwise.
+    pub channels: [u32; 2],
     /// What the Simple protocol's kernel adds to the start.
     pub simple: Time,
 }
@@ -94,6 +96,14 @@ impl Kernel {
             line_trip: library("line_trip")?,
             pointer: gpu("pointer_load")?,
             block: library("block")?,
+            channels: if implementation == Implementation::Nccl {
+                let count = |name: &str| {
+                    calibration.value(DeviceClass::Library, "nccl", name).map(|v| v as u32)
+                };
+                [count("channels_nvlink")?, count("channels")?]
+            } else {
+                [1, 1]
+            },
             simple: if implementation == Implementation::Nccl {
                 library("simple_start")?
             } else {

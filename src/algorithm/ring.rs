@@ -4,8 +4,9 @@
 //! stores all lines of a step before it polls any. Simple moves slices through a buffer at the
 //! receiver, announced by a flag behind a fence.
 
-use super::{Algorithm, Protocol, Request};
+use super::{Algorithm, Protocol, Request, Transport};
 use crate::error::Result;
+use crate::fabric::LinkClass;
 use crate::schedule::build::{Builder, Part, slice, trips};
 use crate::schedule::{Action, BufferId, Collective, Lines, MessageId, Op, Role, Schedule};
 
@@ -49,6 +50,14 @@ pub fn nccl_split(bytes: u64, ranks: u32, protocol: Protocol, channels: u32) -> 
     (channels.min(bytes.div_ceil(cell).max(1) as u32), threads)
 }
 
+/// Channels of the communicator: many where the first two ranks are joined by NVLink.
+pub(super) fn channels(request: &Request<'_>) -> u32 {
+    let first = request.fabric.path(request.gpus[0], request.gpus[1]).and_then(<[_]>::first);
+    let class = first.map(|&link| request.fabric.links[link as usize].class);
+    let nvlink = class == Some(LinkClass::Nvlink) && request.transport == Transport::Peer;
+    request.kernel.channels[usize::from(!nvlink)]
+}
+
 /// One loop of a channel: where its data start and how long each chunk is.
 struct Round {
     start: u32,
@@ -61,7 +70,8 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
     let (channels, threads) = if probe {
         (request.blocks.unwrap_or(1), 512)
     } else {
-        nccl_split(request.bytes, request.ranks(), request.protocol, request.blocks.unwrap_or(2))
+        let channels = request.blocks.unwrap_or_else(|| channels(request));
+        nccl_split(request.bytes, request.ranks(), request.protocol, channels)
     };
     let name = format!("ring {}", request.protocol.name());
     let mut builder = Builder::new(name, &request.gpus, channels as usize, threads);

@@ -61,8 +61,8 @@ pub(super) struct Predict {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(super) blocks: Option<u32>,
     /// GPUs in the order of ranks; left out: the first of the machine.
-    #[arg(long, value_name = "0,1,..", value_delimiter = ',')]
-    pub(super) gpus: Vec<u32>,
+    #[arg(long, value_name = "0,1,4-7", value_parser = gpu_list, default_value = "")]
+    pub(super) gpus: std::vec::Vec<u32>,
     /// Sweep of sizes: the first.
     #[arg(short = 'b', long = "begin", value_name = "SIZE", value_parser = parse_size)]
     pub(super) begin: Option<u64>,
@@ -102,7 +102,7 @@ pub(super) struct Predict {
     /// Print this stage as JSON and stop.
     #[arg(long, value_name = "STAGE")]
     pub(super) stop_after: Option<Stage>,
-    /// Threads; left out: one a core, or RAYON_NUM_THREADS.
+    /// Threads; left out: one a processor.
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) threads: Option<u16>,
     /// Write to a file instead of standard output.
@@ -225,4 +225,28 @@ mod tests {
     fn the_command_line_is_sound() {
         super::Arguments::command().debug_assert();
     }
+}
+
+/// Reads GPU numbers and ranges, such as `0,1,4-7`; nothing is no choice.
+fn gpu_list(text: &str) -> Result<Vec<u32>, String> {
+    let mut gpus = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let number = |digits: &str| {
+            digits
+                .trim()
+                .parse::<u32>()
+                .map_err(|_| format!("`{part}` is no GPU: write 0,1 or 4-7"))
+        };
+        match part.split_once('-') {
+            None => gpus.push(number(part)?),
+            Some((first, last)) => {
+                let (first, last) = (number(first)?, number(last)?);
+                if first > last || last - first >= 1024 {
+                    return Err(format!("`{part}` is no range of GPUs: write 4-7"));
+                }
+                gpus.extend(first..=last);
+            }
+        }
+    }
+    Ok(gpus)
 }

@@ -14,6 +14,13 @@ pub(super) fn run(options: &Check, output: &mut Output) -> Result<Outcome, Failu
     wanted.experiment.clone_from(&options.experiment);
     wanted.own = options.measured.clone().zip(options.topo.clone());
     let report = check::run(&wanted)?;
+    if report.rows.is_empty() {
+        return Err(Error::request(
+            "no measurement is left",
+            "machines and experiments are named by `simulate check`; any part of a name will do",
+        )
+        .into());
+    }
     let text = if options.json {
         let json = serde_json::to_string_pretty(&report);
         json.map_err(|error| Error::request(format!("cannot write it: {error}"), ""))? + "\n"

@@ -125,14 +125,31 @@ fn write_file(file: &str, text: &str) -> Result<(), Failure> {
             "check the directory, its permissions and the space left",
         ))
     };
-    let path = Path::new(file);
+    let given = Path::new(file);
+    // A link is followed; what is no regular file (a device, a pipe) is written as it is.
+    let target = fs::canonicalize(given).unwrap_or_else(|_| given.to_owned());
+    let path = target.as_path();
+    let before = fs::metadata(path).ok();
+    if before.as_ref().is_some_and(|meta| !meta.is_file()) {
+        return fs::OpenOptions::new()
+            .write(true)
+            .open(path)
+            .and_then(|mut special| special.write_all(text.as_bytes()))
+            .map_err(cannot);
+    }
     let Some(name) = path.file_name() else {
         return Err(cannot(io::Error::from(ErrorKind::InvalidInput)));
     };
     let mut temporary = name.to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(temporary);
-    let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path));
+    let keep_mode = || match &before {
+        Some(meta) => fs::set_permissions(&temporary, meta.permissions()),
+        None => Ok(()),
+    };
+    let written = fs::write(&temporary, text)
+        .and_then(|()| keep_mode())
+        .and_then(|()| fs::rename(&temporary, path));
     written.map_err(|error| {
         // The reason matters more than a leftover that may never have been made.
         let _ = fs::remove_file(&temporary);

@@ -37,6 +37,8 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
     let mut scenario = load_scenario(&options.scenario)?;
     if let Some(calls) = options.calls {
         scenario.steps.iter_mut().for_each(|step| step.calls = calls);
+        // Nobody reported a step of so many calls.
+        scenario.reported_on = None;
     }
     let calibration = Calibration::embedded()?;
     let topology = load::topology(name, &calibration)?;
@@ -51,9 +53,11 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         output.plain(&stage::fabric(&machine.nominal.fabric), out)?;
         return Ok(Outcome::Done);
     }
+    refuse_the_impossible(options, &machine, &scenario, !wanted_sizes.is_empty())?;
     let mut notes = Vec::new();
     let gpu_count = machine.nominal.fabric.gpu_count;
-    let gpus = select::gpus(options, gpu_count, scenario.tensor_parallel, &mut notes)?;
+    let gpus =
+        select::gpus(options, &machine.topology, gpu_count, scenario.tensor_parallel, &mut notes)?;
     if gpus.len() < 2 {
         output.titled(&first_screen::lone_gpu(&machine), out)?;
         return Ok(Outcome::Done);
@@ -65,6 +69,14 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         notes.push(format!("network model: {}", fidelity(options.fidelity).name()));
     }
     let cases = select::cases(options, &machine, &gpus)?;
+    if cases.is_empty() {
+        let wanted = options.proto.as_deref().unwrap_or("that");
+        return Err(Error::request(
+            format!("no algorithm runs with protocol {wanted} on this machine"),
+            "LL128 needs NVLink; without it there are LL and Simple",
+        )
+        .into());
+    }
     let case_options = CaseOptions {
         gpus,
         blocks: options.blocks,
@@ -81,6 +93,29 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         asked.sizes(&wanted_sizes, output)?;
     }
     Ok(Outcome::Done)
+}
+
+/// What cannot be answered on any GPUs of the machine.
+fn refuse_the_impossible(
+    options: &Predict,
+    machine: &Machine,
+    scenario: &Scenario,
+    sizes: bool,
+) -> Result<()> {
+    if options.every_call && scenario.steps.iter().any(|step| step.calls > EVERY_CALL_MAX) {
+        return Err(Error::request(
+            format!("--every-call simulates up to {EVERY_CALL_MAX} calls of a step"),
+            "leave it out: equal calls are scaled",
+        ));
+    }
+    let one_gpu = machine.nominal.fabric.gpu_count < 2;
+    if one_gpu && (options.json || options.stop_after == Some(Stage::Schedule) || sizes) {
+        return Err(Error::request(
+            format!("{} has one GPU: there is nothing to reduce", machine.topology.name),
+            "`simulate topo show` prints the machine; `simulate check` compares it with measurements",
+        ));
+    }
+    Ok(())
 }
 
 /// Everything that was asked for, loaded.
@@ -177,6 +212,9 @@ impl Asked<'_> {
     }
 }
 
+/// More calls than this are not simulated one by one: their flags would not fit into memory.
+const EVERY_CALL_MAX: u32 = 1000;
+
 /// What stands around the predictions of the first screen.
 #[derive(Default)]
 struct Around {
@@ -242,10 +280,11 @@ fn wanted_sizes(options: &Predict) -> Result<Vec<u64>> {
 }
 
 fn start_threads(options: &Predict) -> Result<()> {
-    let Some(threads) = options.threads else {
-        return Ok(());
-    };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads));
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    // More threads than processors gain nothing, and very many cost minutes to start.
+    let asked = options.threads.map_or(0, usize::from);
+    let threads = if asked == 0 { processors } else { asked.min(4 * processors) };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
     pool.build_global().map_err(|error| {
         Error::request(format!("cannot start {threads} threads: {error}"), "ask for fewer with -j")
     })

@@ -4,13 +4,16 @@ use super::arguments::Predict;
 use crate::algorithm::{self, ALGORITHMS, Implementation, Protocol, Transport};
 use crate::error::{Error, Result};
 use crate::prediction::cases::all_reduces;
+use crate::prediction::ring_order::nvlink_ring;
 use crate::prediction::{Case, Machine};
 use crate::schedule::Collective;
 use crate::suggestion::did_you_mean;
+use crate::topology::Topology;
 
 /// GPUs in the order of ranks, and what to note about them.
 pub(super) fn gpus(
     options: &Predict,
+    topology: &Topology,
     gpu_count: usize,
     wanted: u32,
     notes: &mut Vec<String>,
@@ -24,6 +27,11 @@ pub(super) fn gpus(
         }
         if gpu_count > count as usize {
             notes.push(format!("the first {count} of {gpu_count} GPUs; others with --gpus"));
+        }
+        if let Some(ring) = nvlink_ring(topology, count as usize) {
+            let order: Vec<String> = ring.iter().map(u32::to_string).collect();
+            notes.push(format!("ranks follow NVLinks: {}; others with --gpus", order.join(",")));
+            return Ok(ring);
         }
         return Ok((0..count).collect());
     }
@@ -54,6 +62,10 @@ pub(super) fn gpus(
 pub(super) fn cases(options: &Predict, machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
     let protocol = options.proto.as_deref().map(protocol).transpose()?;
     let mut cases = all_reduces(machine, gpus)?;
+    if protocol.is_some() {
+        // Whoever names a protocol gets it at every size.
+        cases.iter_mut().for_each(|case| case.large = None);
+    }
     if options.algo.is_empty() {
         cases.retain(|case| {
             // What --explain says of slow transports needs the ring through host memory.
@@ -78,6 +90,7 @@ pub(super) fn cases(options: &Predict, machine: &Machine, gpus: &[u32]) -> Resul
         let protocol = protocol.unwrap_or(algorithm.protocols[0]);
         chosen.push(Case {
             algorithm,
+            large: None,
             protocol,
             implementation: Implementation::CustomAllReduce,
             transport: Transport::Peer,

@@ -40,7 +40,7 @@ fn list() -> Result<String> {
     let mut out = String::new();
     for machine in embedded::MACHINES {
         let topology = topology_json::parse(&machine.file_name(), machine.text)?;
-        let _ = writeln!(out, "{:<24}{}", machine.name, topology.title);
+        let _ = writeln!(out, "{:<28}{}", machine.name, topology.title);
     }
     Ok(out)
 }

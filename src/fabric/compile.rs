@@ -26,9 +26,7 @@ impl Default for CompileOptions {
 }
 
 /// Most ports of a node: the engine keeps one bit each.
-const PORTS_MAX: u8 = 64;
-/// Bandwidth left to peer traffic when the IOMMU translates it (rtx6kpro pages, -15 %).
-const IOMMU_SHARE: f64 = 0.85;
+const PORTS_MAX: u8 = 128;
 
 impl Fabric {
     /// Compiles a machine.
@@ -44,6 +42,7 @@ impl Fabric {
         build.add_links()?;
         build.add_memory_links()?;
         build.add_paths();
+        build.check_transport()?;
         build.finish(options)
     }
 }
@@ -219,7 +218,7 @@ impl<'a> Build<'a> {
             _ => {
                 let mut usable = value("usable")?;
                 if self.topology.settings.iommu && self.is_root_port(from, to) {
-                    usable *= IOMMU_SHARE;
+                    usable *= value("iommu_share")?;
                 }
                 (kind.raw_bandwidth() * usable, Time::from_ns(value("propagation")?) + traversal)
             }
@@ -363,6 +362,18 @@ impl<'a> Build<'a> {
                 }
             }
         }
+    }
+
+    /// GPUs that may not address each other need host memory between them.
+    fn check_transport(&self) -> Result<()> {
+        let alone = self.gpus.len() < 2 || self.topology.settings.peer_to_peer;
+        if alone || !self.memories.is_empty() {
+            return Ok(());
+        }
+        Err(Error::request(
+            format!("{}: peer_to_peer is off and there is no host memory", self.topology.name),
+            "add a node such as \"mem0\": {\"host_memory\": {\"socket\": \"cpu0\"}}",
+        ))
     }
 
     /// The piece size of peer traffic that crosses a root complex, 0 when packets pass whole.

@@ -4,10 +4,13 @@ use serde::Serialize;
 
 use super::case::{Case, CaseOptions, Run};
 use crate::algorithm::Kernel;
+use crate::engine::network::LinkUse;
 use crate::fabric::Fabric;
 
 /// Waiting below this share is no bottleneck of a link.
 const WAITING_MIN: f64 = 0.05;
+/// A link that sends for this share of the time is one.
+const BUSY_MIN: f64 = 0.6;
 
 /// What limits a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -49,6 +52,17 @@ pub(super) fn bottleneck(
     options: &CaseOptions,
 ) -> Bottleneck {
     let links = run.outcome.links.iter().enumerate();
+    // A link that sends most of the time limits the call, wherever the queues before it stand.
+    let elapsed = run.outcome.ended.as_ps() as f64;
+    let share = |used: &LinkUse| used.busy.as_ps() as f64 / elapsed.max(1.0);
+    let busiest = links.clone().rev().max_by(|a, b| share(a.1).total_cmp(&share(b.1)));
+    if let Some((index, used)) = busiest
+        && !slowed
+        && share(used) >= BUSY_MIN
+    {
+        let label = fabric.links[index].label.clone();
+        return Bottleneck::Link { label, regime: false };
+    }
     // A slowed link fills the queues of others; it is the one to name. Of equals the first.
     let worst = links.rev().max_by_key(|(_, used)| if slowed { used.regime } else { used.queued });
     if let Some((index, used)) = worst

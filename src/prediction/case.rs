@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::bottleneck::{Bottleneck, bottleneck};
+use super::growth::Growth;
 use super::machine::{Machine, Variant};
 use super::range::{RESIDUAL, Range};
 use crate::algorithm::{self, Algorithm, Implementation, Kernel, Protocol, Request, Transport};
@@ -22,6 +23,8 @@ pub struct Case {
     pub algorithm: &'static Algorithm,
     /// Protocol.
     pub protocol: Protocol,
+    /// Protocol of large calls, where the library changes by itself.
+    pub large: Option<Protocol>,
     /// Whose kernel.
     pub implementation: Implementation,
     /// Which memory carries the data.
@@ -76,7 +79,7 @@ pub struct CasePrediction {
     pub repeats: bool,
     /// How far the last two calls differ, relative.
     pub spread: f64,
-    /// Continued along a straight line from two smaller sizes.
+    /// Grown from the largest call that is run packet by packet, as the max-min model grows.
     pub extrapolated: bool,
     /// Events handled.
     pub events: u64,
@@ -84,8 +87,7 @@ pub struct CasePrediction {
     pub hops: u64,
 }
 
-/// Largest call that is run packet by packet, bytes; beyond, the time of two smaller calls is
-/// continued along a straight line, since the loops of a long call repeat.
+/// Largest call that is run packet by packet, bytes; beyond, see [`super::growth`].
 pub const EXACT_BYTES: u64 = 4 << 20;
 /// Calls of more bytes than this are run once: what goes on around them does not show.
 const FEW_CALLS_BYTES: u64 = 1 << 20;
@@ -103,7 +105,25 @@ pub(super) struct Run {
     pub(super) repeats: bool,
 }
 
+/// NCCL leaves LL for Simple at about this many bytes a rank (measured/wrx90-7955wx-4xpm50100-flat,
+/// measured/dual-turin-9575f-direct: between 256 KB and 1 MB for eight GPUs).
+const LL_BYTES_A_RANK: u64 = 64 << 10;
+
 impl Case {
+    /// The protocol of a call of `bytes` over so many ranks.
+    pub fn protocol_at(&self, bytes: u64, ranks: usize) -> Protocol {
+        match self.large {
+            Some(large) if bytes >= LL_BYTES_A_RANK * ranks as u64 => large,
+            _ => self.protocol,
+        }
+    }
+
+    /// What people call it at this size.
+    pub fn title_at(&self, bytes: u64, ranks: usize) -> String {
+        let now = self.protocol_at(bytes, ranks);
+        self.title.replace(self.protocol.name(), now.name())
+    }
+
     /// Predicts a call of `bytes`.
     ///
     /// # Errors
@@ -115,8 +135,8 @@ impl Case {
         options: &CaseOptions,
     ) -> Result<CasePrediction> {
         let anchor = self.anchor(machine, round_up(bytes).min(EXACT_BYTES), options)?;
-        let line = Line::of(self, machine, bytes, options, &anchor)?;
-        Ok(anchor.prediction(bytes, &line))
+        let growth = Growths::of(self, machine, &[bytes], options, &anchor)?;
+        Ok(anchor.prediction(bytes, &growth))
     }
 
     /// Predicts calls that are all larger than [`EXACT_BYTES`], simulating only what they share.
@@ -129,12 +149,9 @@ impl Case {
         sizes: &[u64],
         options: &CaseOptions,
     ) -> Result<Vec<CasePrediction>> {
-        let Some(&largest) = sizes.last() else {
-            return Ok(Vec::new());
-        };
         let anchor = self.anchor(machine, EXACT_BYTES, options)?;
-        let line = Line::of(self, machine, largest, options, &anchor)?;
-        Ok(sizes.iter().map(|&bytes| anchor.prediction(bytes, &line)).collect())
+        let growth = Growths::of(self, machine, sizes, options, &anchor)?;
+        Ok(sizes.iter().map(|&bytes| anchor.prediction(bytes, &growth)).collect())
     }
 
     /// Simulates a call of a size that is run packet by packet.
@@ -156,9 +173,9 @@ impl Case {
         let kernel = self.kernel(&machine.nominal, machine)?;
         let limit = bottleneck(fabric, self, &kernel, &run, waiting, by_regime, options);
         let prediction = CasePrediction {
-            title: self.title.clone(),
+            title: self.title_at(bytes, options.gpus.len()),
             algorithm: self.algorithm.name,
-            protocol: self.protocol.name(),
+            protocol: self.protocol_at(bytes, options.gpus.len()).name(),
             bytes,
             bytes_rounded: bytes,
             time_us: Range::around(us, 0.0),
@@ -185,11 +202,7 @@ impl Case {
         let rounded = round_up(bytes);
         let near = rounded.min(EXACT_BYTES);
         let us = self.run(&machine.nominal, machine, near, options)?.time.as_us();
-        if rounded <= EXACT_BYTES {
-            return Ok(us);
-        }
-        let slope = self.slope(&machine.nominal, machine, options, us)?;
-        Ok(us + slope * (rounded - EXACT_BYTES) as f64)
+        Ok(self.growth(&machine.nominal, machine, &[rounded], options)?.time_us(us, rounded))
     }
 
     /// The schedule of one call on the machine as it is.
@@ -220,7 +233,7 @@ impl Case {
             fabric: &variant.fabric,
             gpus: options.gpus.clone(),
             bytes,
-            protocol: self.protocol,
+            protocol: self.protocol_at(bytes, options.gpus.len()),
             kernel: self.kernel(variant, machine)?,
             transport: self.transport.clone(),
             blocks: options.blocks,
@@ -260,16 +273,16 @@ impl Case {
         Ok(Run { schedule, outcome, time, repeats })
     }
 
-    /// How much longer a call takes for each byte beyond [`EXACT_BYTES`], us.
-    fn slope(
+    /// How the time grows beyond [`EXACT_BYTES`].
+    fn growth(
         &self,
         variant: &Variant,
         machine: &Machine,
+        sizes: &[u64],
         options: &CaseOptions,
-        near_us: f64,
-    ) -> Result<f64> {
-        let half = self.run(variant, machine, EXACT_BYTES / 2, options)?.time.as_us();
-        Ok((near_us - half) / (EXACT_BYTES / 2) as f64)
+    ) -> Result<Growth> {
+        let build = |bytes| self.build(variant, machine, bytes, options);
+        Growth::of(&variant.fabric, EXACT_BYTES, sizes, build)
     }
 
     /// Relative standard deviation over the calibration's uncertainty. The sensitivities come from
@@ -302,41 +315,40 @@ struct Anchor {
     prediction: CasePrediction,
 }
 
-/// How times go on beyond [`EXACT_BYTES`], us a byte: with what holds for the machine, and without
-/// its declared regimes.
-struct Line {
-    slope: f64,
-    bare_slope: f64,
+/// How times grow beyond [`EXACT_BYTES`]: with what holds for the machine, and without its declared
+/// regimes.
+struct Growths {
+    nominal: Growth,
+    bare: Option<Growth>,
 }
 
-impl Line {
-    /// Flat, unless the call is larger than what is simulated.
+impl Growths {
     fn of(
         case: &Case,
         machine: &Machine,
-        bytes: u64,
+        sizes: &[u64],
         options: &CaseOptions,
         anchor: &Anchor,
-    ) -> Result<Line> {
-        if round_up(bytes) <= EXACT_BYTES {
-            return Ok(Line { slope: 0.0, bare_slope: 0.0 });
-        }
-        let slope = case.slope(&machine.nominal, machine, options, anchor.us)?;
-        let bare_slope = match (&machine.without_regimes, anchor.bare_us) {
-            (Some(variant), Some(bare_us)) => case.slope(variant, machine, options, bare_us)?,
-            _ => 0.0,
+    ) -> Result<Growths> {
+        let sizes: Vec<u64> = sizes.iter().map(|&bytes| round_up(bytes)).collect();
+        let nominal = case.growth(&machine.nominal, machine, &sizes, options)?;
+        let bare = match &machine.without_regimes {
+            Some(variant) if anchor.bare_us.is_some() => {
+                Some(case.growth(variant, machine, &sizes, options)?)
+            }
+            _ => None,
         };
-        Ok(Line { slope, bare_slope })
+        Ok(Growths { nominal, bare })
     }
 }
 
 impl Anchor {
-    /// The prediction of a call of `bytes`, on the line through this one.
-    fn prediction(&self, bytes: u64, line: &Line) -> CasePrediction {
+    /// The prediction of a call of `bytes`, grown from this one.
+    fn prediction(&self, bytes: u64, growth: &Growths) -> CasePrediction {
         let rounded = round_up(bytes);
-        let beyond = rounded.saturating_sub(EXACT_BYTES) as f64;
-        let us = self.us + line.slope * beyond;
-        let bare = self.bare_us.map(|bare| bare + line.bare_slope * beyond);
+        let us = growth.nominal.time_us(self.us, rounded);
+        let bare = self.bare_us.zip(growth.bare.as_ref());
+        let bare = bare.map(|(us, growth)| growth.time_us(us, rounded));
         // A rate of unknown cause, measured with one kernel and applied to another, is an estimate
         // for the part of the time that it adds, however well it was measured.
         let share = bare.map_or(0.0, |bare| (1.0 - bare / us).max(0.0));

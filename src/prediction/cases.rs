@@ -16,7 +16,8 @@ pub fn all_reduces(machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
     let case = |name: &str, protocol, implementation, title: String, extra| -> Result<Case> {
         let algorithm = algorithm::find(name)?;
         let transport = Transport::Peer;
-        Ok(Case { algorithm, protocol, implementation, transport, title, extra })
+        let large = (name == "ring" && protocol == Protocol::Ll).then_some(Protocol::Simple);
+        Ok(Case { algorithm, protocol, large, implementation, transport, title, extra })
     };
     let (nccl, custom) = (Implementation::Nccl, Implementation::CustomAllReduce);
     let mut cases = vec![case("ring", Protocol::Ll, nccl, "ring LL (NCCL)".into(), false)?];
@@ -47,6 +48,12 @@ pub fn all_reduces(machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
     let title = format!("one-stage ({} reads at once)", n * (n - 1));
     cases.push(case("one_shot_pull", simple, custom, title, false)?);
     cases.push(case("one_shot_push", simple, custom, "one-stage push (Lamport)".into(), false)?);
+    for case in &mut cases {
+        // vLLM and SGLang run their kernels on 2, 4, 6 or 8 GPUs that may address each other.
+        let theirs = case.implementation == Implementation::CustomAllReduce;
+        let offered = matches!(n, 2 | 4 | 6 | 8) && machine.nominal.fabric.peer_to_peer;
+        case.extra |= theirs && !offered;
+    }
     Ok(cases)
 }
 

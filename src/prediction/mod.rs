@@ -3,8 +3,10 @@
 pub mod bottleneck;
 pub mod case;
 pub mod cases;
+pub mod growth;
 pub mod machine;
 pub mod range;
+pub mod ring_order;
 pub mod throughput;
 pub mod waterfall;
 

@@ -56,7 +56,9 @@ fn line(out: &mut String, text: &str) {
         };
         let lead = rest.len() - rest.trim_start().len();
         // A word longer than a row is cut; nothing of ours is.
-        let end = rest[..=edge].rfind(' ').filter(|&end| end > lead).unwrap_or(edge);
+        // A space right at the edge is a place to break, too.
+        let past = rest[edge..].chars().next().map_or(edge, |first| edge + first.len_utf8());
+        let end = rest[..past].rfind(' ').filter(|&end| end > lead).unwrap_or(edge);
         out.push_str(&indent);
         out.push_str(rest[..end].trim_end());
         out.push('\n');
@@ -83,7 +85,11 @@ fn heading(out: &mut String, machine: &Machine) {
         count => format!(" [{count} more: --assumptions]"),
     };
     let assumed = format!("assumed: {}{more}", settings(topology));
-    let paths = format!("  paths   {}", paths_line(topology, fabric));
+    let paths = if fabric.peer_to_peer {
+        format!("  paths   {}", paths_line(topology, fabric))
+    } else {
+        "  paths   P2P off: GPUs reach each other by host memory only".to_owned()
+    };
     if fabric.gpu_count < 2 {
         line(out, &format!("  {assumed}"));
     } else if paths.chars().count() + 3 + assumed.chars().count() <= COLUMNS {

@@ -57,7 +57,8 @@ fn describe(group: &LinkGroup) -> String {
     let LinkGroup { role, label, rate, count, shared_by } = group;
     match (*role, *shared_by) {
         ("uplink", 2..) => format!("{count} uplinks {label} {rate} ({shared_by} GPUs each)"),
-        ("uplink" | "switch-switch", _) => format!("{count} {role}s {label} {rate}"),
+        ("uplink", _) => format!("{count} uplinks {label} {rate}"),
+        ("switch-switch", _) => format!("{count} between switches {label} {rate}"),
         ("sockets", _) => format!("{label} {rate}"),
         _ => format!("{role} {label} {rate}"),
     }

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::fabric::bound::Bound;
 use crate::prediction::throughput::chance_below;
 use crate::prediction::{Case, CaseOptions, CasePrediction, Exchange, Machine, Waterfall};
+use crate::topology::Settings;
 use crate::workload::{Scenario, Step};
 
 /// What is asked.
@@ -185,7 +186,11 @@ impl Question<'_> {
     /// Whether what was reported of the scenario was reported of such a machine.
     pub fn comparable(&self) -> bool {
         self.scenario.reported_on.as_ref().is_some_and(|on| {
-            on.gpu_model == self.machine.gpu_model && on.gpus as usize == self.options.gpus.len()
+            let own_order = self.options.gpus.windows(2).all(|pair| pair[0] < pair[1]);
+            on.gpu_model == self.machine.gpu_model
+                && on.gpus as usize == self.options.gpus.len()
+                && self.machine.topology.settings == Settings::default()
+                && own_order
         })
     }
 

@@ -84,6 +84,7 @@ impl NearbyFigure {
     pub fn check(&self, machine: &Machine, options: &CaseOptions) -> Result<NearbyCheck> {
         let case = Case {
             algorithm: algorithm::find(&self.algorithm)?,
+            large: None,
             protocol: Protocol::from_name(&self.protocol).unwrap_or(Protocol::Simple),
             implementation: match self.kernel {
                 KernelName::Nccl => Implementation::Nccl,

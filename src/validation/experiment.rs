@@ -7,6 +7,8 @@ use crate::algorithm::{self, Implementation, Kernel, Protocol, Request, Transpor
 use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
 use crate::fabric::{Calibration, CompileOptions, EndpointId, Fabric};
+use crate::prediction::growth::Growth;
+use crate::schedule::Schedule;
 use crate::topology::Topology;
 use crate::units::Time;
 
@@ -50,12 +52,10 @@ pub struct CollectiveRun {
     pub calls: u32,
 }
 
-/// Largest call that is run packet by packet; beyond, the time of two smaller calls is continued
-/// along a straight line, since the loops of a long call repeat.
+/// Largest call that is run packet by packet; beyond, see [`crate::prediction::growth`].
 pub const EXACT_BYTES: u64 = 4 << 20;
 
-/// Where a call's time becomes a straight line: one-stage algorithms move all buffers between all
-/// ranks, and their number of blocks stops growing at 288 KiB.
+/// One-stage algorithms move all buffers between all ranks, so that their calls are long to run.
 fn exact_bytes(run: &CollectiveRun) -> u64 {
     match run.algorithm {
         "one_shot_pull" | "one_shot_push" if run.gpus.len() > 2 => EXACT_BYTES / 4,
@@ -196,12 +196,12 @@ impl<'a> Machine<'a> {
             return self.exact_us(run, run.bytes);
         }
         let near = self.exact_us(run, exact)?;
-        let half = self.exact_us(run, exact / 2)?;
-        let slope = (near - half) / (exact / 2) as f64;
-        Ok(near + slope * (run.bytes - exact) as f64)
+        let bytes = run.bytes.next_multiple_of(16);
+        let growth = Growth::of(&self.fabric, exact, &[bytes], |size| self.schedule(run, size))?;
+        Ok(growth.time_us(near, bytes))
     }
 
-    fn exact_us(&self, run: &CollectiveRun, bytes: u64) -> Result<f64> {
+    fn schedule(&self, run: &CollectiveRun, bytes: u64) -> Result<Schedule> {
         let algorithm = algorithm::find(run.algorithm)?;
         let model = self.topology.gpu_models().first().copied().unwrap_or("h200").to_string();
         let request = Request {
@@ -213,7 +213,11 @@ impl<'a> Machine<'a> {
             transport: run.transport.clone(),
             blocks: run.blocks,
         };
-        let schedule = algorithm::build(algorithm, &request)?;
+        algorithm::build(algorithm, &request)
+    }
+
+    fn exact_us(&self, run: &CollectiveRun, bytes: u64) -> Result<f64> {
+        let schedule = self.schedule(run, bytes)?;
         let calls = if bytes > 1 << 20 { run.calls.min(2) } else { run.calls };
         let options = RunOptions { calls, ..RunOptions::default() };
         let outcome = simulate(&self.fabric, &schedule, Fidelity::Packet, options)?;

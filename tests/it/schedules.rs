@@ -5,6 +5,7 @@ use collsim::algorithm::{Implementation, Request, build};
 use collsim::engine::{Fidelity, RunOptions, simulate};
 use collsim::schedule::proof::prove;
 use collsim::schedule::{Collective, Schedule};
+use collsim::units::Time;
 
 use crate::rig::{Choice, Rig, choices};
 
@@ -30,6 +31,13 @@ fn ends(rig: &Rig, schedule: &Schedule, fidelity: Fidelity, place: &str) {
     let options = RunOptions { calls: 2, ..RunOptions::default() };
     let outcome = simulate(&rig.fabric, schedule, fidelity, options)
         .unwrap_or_else(|error| panic!("{place}: {error}"));
+    // A link that sends longer than the run lasts has been given more than it can carry; alpha_beta
+    // shares nothing.
+    for (link, used) in rig.fabric.links.iter().zip(&outcome.links) {
+        let most = outcome.ended + Time::from_ns(1.0);
+        let within = used.busy <= most || fidelity == Fidelity::AlphaBeta;
+        assert!(within, "{place}, {}: {used:?}", link.label);
+    }
     let gpus: Vec<usize> = (0..schedule.rank_count()).collect();
     if schedule.collective == Some(Collective::AllReduce) {
         let bound = rig.fabric.all_reduce_bound(&gpus, schedule.bytes);

@@ -41,7 +41,10 @@ struct Pipe {
     alone: f64,
     latency: Time,
     queue: VecDeque<u32>,
-    /// Bytes of the head not yet sent.
+    /// Payload of the packets that `costs` holds for, and what each adds on the first link.
+    packet: u32,
+    overhead: u32,
+    /// Bytes of the head not yet sent, in bytes of such packets.
     left: f64,
     rate: f64,
     updated: Time,
@@ -54,8 +57,9 @@ type Queue<'c> = Context<'c, Wrapped<Event>>;
 pub struct Flows<'a, const SHARED: bool> {
     fabric: &'a Fabric,
     pipes: Vec<Pipe>,
-    /// Pipe by payload source, payload target, kind of traffic and packet size.
-    index: BTreeMap<(EndpointId, EndpointId, TrafficKind, u32), u32>,
+    /// Pipe by payload source, payload target and kind of traffic: flags stay behind the data that
+    /// they announce, as posted writes of one path do.
+    index: BTreeMap<(EndpointId, EndpointId, TrafficKind), u32>,
     items: Vec<Item>,
     free_items: Vec<u32>,
     /// Pipes that move something, and how many of them use each link.
@@ -98,7 +102,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
 
     /// The pipe from one memory to another, made when first used.
     fn pipe(&mut self, from: EndpointId, to: EndpointId, kind: TrafficKind, packet: u32) -> u32 {
-        if let Some(&pipe) = self.index.get(&(from, to, kind, packet)) {
+        if let Some(&pipe) = self.index.get(&(from, to, kind)) {
             return pipe;
         }
         let reads = kind != TrafficKind::PostedWrite;
@@ -135,6 +139,8 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
             payload_links,
             alone: 1.0 / slowest as f64,
             latency,
+            packet,
+            overhead: self.overhead(from, to, reads),
             queue: VecDeque::new(),
             left: 0.0,
             rate: 0.0,
@@ -142,8 +148,28 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
             generation: 0,
         });
         let pipe = self.pipes.len() as u32 - 1;
-        self.index.insert((from, to, kind, packet), pipe);
+        self.index.insert((from, to, kind), pipe);
         pipe
+    }
+
+    /// What a packet adds to its payload on the first link of a path.
+    fn overhead(&self, from: EndpointId, to: EndpointId, reads: bool) -> u32 {
+        let first = self.fabric.path(from, to).and_then(|path| path.first());
+        first.map_or(0, |&link| {
+            let record = &self.fabric.links[link as usize];
+            if reads { record.completion_overhead } else { record.write_overhead }
+        })
+    }
+
+    /// An item's bytes as bytes of the pipe's own packets: small packets weigh more.
+    fn weight(&self, pipe: u32, item: u32) -> f64 {
+        let state = &self.pipes[pipe as usize];
+        let (bytes, packet) = match self.items[item as usize] {
+            Item::Store(store) => (store.bytes, store.packet),
+            Item::Load { load, .. } => (load.bytes, load.packet),
+        };
+        let wire = f64::from(bytes + bytes.div_ceil(packet.max(1)) * state.overhead);
+        wire * f64::from(state.packet) / f64::from(state.packet + state.overhead)
     }
 
     fn bytes(&self, item: u32) -> u32 {
@@ -156,10 +182,11 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
     /// Puts an item into a pipe.
     fn enter(&mut self, now: Time, pipe: u32, item: u32, context: &mut Queue<'_>) {
         let bytes = u64::from(self.bytes(item));
+        let weight = self.weight(pipe, item);
         for index in 0..self.pipes[pipe as usize].costs.len() {
             let (link, cost) = self.pipes[pipe as usize].costs[index];
             let record = &self.fabric.links[link as usize];
-            let busy = Time::from_ps(bytes * cost / 1000);
+            let busy = Time::from_ps((weight * cost as f64 / 1e3) as u64);
             let stats = &mut self.stats[link as usize];
             stats.busy += busy;
             stats.wire_bytes += busy.as_ps() * 1000 / record.fs_per_byte.max(1);
@@ -171,7 +198,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
         let state = &mut self.pipes[pipe as usize];
         state.queue.push_back(item);
         if state.queue.len() == 1 {
-            state.left = bytes as f64;
+            state.left = weight;
             state.updated = now;
             self.start(now, pipe, context);
         }
@@ -247,7 +274,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
             }
         }
         if let Some(next) = next {
-            let left = f64::from(self.bytes(next));
+            let left = self.weight(pipe, next);
             let state = &mut self.pipes[pipe as usize];
             state.left = left;
             state.updated = now;
@@ -271,7 +298,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
         };
         let seen = load.poll.count > 0 && context.slots.all_visible(load.poll) <= now;
         self.items[item as usize] = Item::Load { load, seen };
-        let pipe = self.pipe(load.target, load.gpu, load.kind, load.packet.min(load.bytes));
+        let pipe = self.pipe(load.target, load.gpu, load.kind, load.packet);
         self.enter(now, pipe, item, context);
     }
 
@@ -320,9 +347,8 @@ impl<const SHARED: bool> Network for Flows<'_, SHARED> {
         match event {
             Event::Inject(item) => match self.items[item as usize] {
                 Item::Store(store) => {
-                    let packet = store.packet.min(store.bytes);
                     let kind = TrafficKind::PostedWrite;
-                    let pipe = self.pipe(store.gpu, store.target, kind, packet);
+                    let pipe = self.pipe(store.gpu, store.target, kind, store.packet);
                     self.enter(now, pipe, item, context);
                 }
                 Item::Load { load, .. } => {

@@ -157,8 +157,8 @@ fn regimes(topology: &Topology) -> Vec<Problem> {
         }
         names.push(&regime.name);
         let cap = regime.cap_gb_per_s;
-        if !(cap > 0.0 && cap <= 1000.0) {
-            let message = format!("a cap of {cap} GB/s is not plausible: above 0, at most 1000");
+        if !(0.001..=1000.0).contains(&cap) {
+            let message = format!("a cap of {cap:?} GB/s is not plausible: 0.001 to 1000");
             problems.push(Problem::new(message, path("cap_gb_per_s")));
         }
         if regime.source.trim().is_empty() {

@@ -22,6 +22,6 @@ impl Network {
     /// What is impossible about it.
     pub fn fault(&self) -> Option<String> {
         (!(1.0..=3200.0).contains(&self.gbit_per_s))
-            .then(|| format!("{} Gb/s is no network rate: 1 to 3200", self.gbit_per_s))
+            .then(|| format!("{:?} Gb/s is no network rate: 1 to 3200", self.gbit_per_s))
     }
 }

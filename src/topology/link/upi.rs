@@ -32,12 +32,16 @@ impl Upi {
             return Some(format!("sockets are joined by 1 to 8 links, not {}", self.links));
         }
         if !(1.0..=64.0).contains(&self.gt_per_s) {
-            return Some(format!("{} GT/s is no rate of a socket link: 1 to 64", self.gt_per_s));
+            return Some(format!("{:?} GT/s is no rate of a socket link: 1 to 64", self.gt_per_s));
         }
         match self.measured_gb_per_s {
-            Some(rate) if !(0.1..=200.0).contains(&rate) => {
-                Some(format!("a measured rate of {rate} GB/s a link is not plausible: 0.1 to 200"))
-            }
+            Some(rate) if !(0.1..=200.0).contains(&rate) => Some(format!(
+                "a measured rate of {rate:?} GB/s a link is not plausible: 0.1 to 200"
+            )),
+            Some(rate) if rate > self.raw_bandwidth_per_link().as_gb_per_s() => Some(format!(
+                "a measured rate of {rate:?} GB/s is more than the {} of the raw link",
+                self.raw_bandwidth_per_link()
+            )),
             _ => None,
         }
     }

@@ -75,7 +75,7 @@ struct LinkState {
     /// Round robin over the sending node's ingress ports.
     turn: u8,
     /// Bit p of class c: the head of that queue of the sending node's port p wants this link.
-    waiting: [u64; 3],
+    waiting: [u128; 3],
     /// Buffer in use at the far end, by class.
     used: [u32; 3],
     /// Queues at the far end, by class, with the order of arrival and its time.

@@ -125,7 +125,7 @@ impl Packet<'_> {
         };
         let state = &mut self.links[out as usize];
         state.waiting[class] &= !(1 << port);
-        state.turn = (port + 1) & 63;
+        state.turn = (port + 1) & 127;
         state.stats.queued += now - head.since;
         self.transmit(now, out, head.tlp, context);
         self.release(now, ingress, &head.tlp, context);

@@ -1,0 +1,87 @@
+//! How the time of a call grows beyond what is run packet by packet.
+//!
+//! The packet model is run up to a size; beyond, what the max-min model adds for the very schedule of
+//! the larger call is added to its time, stretched by what packets cost over max-min at that size
+//! where they cost more. Chunks, slots and loops of the larger call are thereby the real ones, and no
+//! wire is exceeded, which a straight line through two smaller calls does not promise. From 128 MiB
+//! on the loops of all schedules repeat, and the last doubling is continued.
+
+use std::collections::BTreeMap;
+
+use crate::engine::{Fidelity, RunOptions, simulate};
+use crate::error::Result;
+use crate::fabric::Fabric;
+use crate::schedule::Schedule;
+
+/// Largest call whose growth is computed; beyond, a straight line.
+const LINE_FROM: u64 = 128 << 20;
+
+/// Growth of calls larger than an exact one.
+#[derive(Clone, Debug)]
+pub struct Growth {
+    exact: u64,
+    /// Max-min times by size, us, the exact size among them.
+    times: BTreeMap<u64, f64>,
+}
+
+impl Growth {
+    /// The growth from `exact` bytes to each of `sizes`.
+    ///
+    /// # Errors
+    /// Those of `build` and of the engine.
+    pub fn of(
+        fabric: &Fabric,
+        exact: u64,
+        sizes: &[u64],
+        build: impl Fn(u64) -> Result<Schedule>,
+    ) -> Result<Growth> {
+        let mut times = BTreeMap::new();
+        let larger = sizes.iter().copied().filter(|&size| size > exact);
+        let mut wanted: Vec<u64> = larger.map(|size| size.min(LINE_FROM)).collect();
+        if wanted.contains(&LINE_FROM) {
+            wanted.push(LINE_FROM / 2);
+        }
+        if !wanted.is_empty() {
+            wanted.push(exact);
+        }
+        for size in wanted {
+            if !times.contains_key(&size) {
+                let options = RunOptions::default();
+                let outcome = simulate(fabric, &build(size)?, Fidelity::MaxMin, options)?;
+                times.insert(size, outcome.ended.as_us());
+            }
+        }
+        Ok(Growth { exact, times })
+    }
+
+    /// Time of a call of `bytes`, us, when one of the exact size takes `exact_us`; the same up to
+    /// there, and for sizes that were not asked for.
+    pub fn time_us(&self, exact_us: f64, bytes: u64) -> f64 {
+        let time = |size: u64| self.times.get(&size).copied();
+        let Some(base) = time(self.exact).filter(|_| bytes > self.exact) else { return exact_us };
+        let near = time(bytes.min(LINE_FROM)).unwrap_or(base);
+        let further = match time(LINE_FROM / 2) {
+            Some(half) if bytes > LINE_FROM => {
+                (near - half) / (LINE_FROM / 2) as f64 * (bytes - LINE_FROM) as f64
+            }
+            _ => 0.0,
+        };
+        exact_us + (near + further - base) * (exact_us / base).max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contention_stretches_and_speed_does_not() {
+        // Max-min 100 us at the exact size and 180 us for the larger call: 80 us more. Packets that
+        // take 150 us stretch them by 1.5 to 120; packets that take 90 us do not shrink them.
+        let times = BTreeMap::from([(4 << 20, 100.0), (8 << 20, 180.0)]);
+        let growth = Growth { exact: 4 << 20, times };
+        assert!((growth.time_us(150.0, 8 << 20) - 270.0).abs() < 1e-9);
+        assert!((growth.time_us(90.0, 8 << 20) - 170.0).abs() < 1e-9);
+        assert!((growth.time_us(90.0, 4 << 20) - 90.0).abs() < 1e-9);
+    }
+}
