@@ -1,6 +1,6 @@
 //! collsim: what a GPU machine's wires do to collective communication.
 //!
-//! Inputs become a [`topology::Topology`] and a [`workload::Workload`]; the topology and the
+//! Inputs become a [`topology::Topology`] and a [`workload::Scenario`]; the topology and the
 //! calibration are compiled to a [`fabric::Fabric`] of dense arrays; an [`algorithm`] turns a call
 //! into a [`schedule::Schedule`] of what each rank's blocks do; the [`engine`] lets time pass over
 //! one of three network models; a [`prediction`] is a call's time with its range and bottleneck, a

@@ -217,16 +217,6 @@ impl Arguments {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    #[test]
-    fn the_command_line_is_sound() {
-        super::Arguments::command().debug_assert();
-    }
-}
-
 /// Reads GPU numbers and ranges, such as `0,1,4-7`; nothing is no choice.
 fn gpu_list(text: &str) -> Result<Vec<u32>, String> {
     let mut gpus = Vec::new();
@@ -249,4 +239,14 @@ fn gpu_list(text: &str) -> Result<Vec<u32>, String> {
         }
     }
     Ok(gpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        super::Arguments::command().debug_assert();
+    }
 }

@@ -44,12 +44,11 @@ impl Growth {
         if !wanted.is_empty() {
             wanted.push(exact);
         }
+        wanted.sort_unstable();
+        wanted.dedup();
         for size in wanted {
-            if !times.contains_key(&size) {
-                let options = RunOptions::default();
-                let outcome = simulate(fabric, &build(size)?, Fidelity::MaxMin, options)?;
-                times.insert(size, outcome.ended.as_us());
-            }
+            let outcome = simulate(fabric, &build(size)?, Fidelity::MaxMin, RunOptions::default())?;
+            times.insert(size, outcome.ended.as_us());
         }
         Ok(Growth { exact, times })
     }
