@@ -31,12 +31,11 @@ fn ends(rig: &Rig, schedule: &Schedule, fidelity: Fidelity, place: &str) {
     let options = RunOptions { calls: 2, ..RunOptions::default() };
     let outcome = simulate(&rig.fabric, schedule, fidelity, options)
         .unwrap_or_else(|error| panic!("{place}: {error}"));
-    // A link that sends longer than the run lasts has been given more than it can carry; alpha_beta
-    // shares nothing.
+    // A link that sends longer than the run lasts has been given more than it can carry;
+    // alpha_beta shares nothing.
     for (link, used) in rig.fabric.links.iter().zip(&outcome.links) {
-        let most = outcome.ended + Time::from_ns(1.0);
-        let within = used.busy <= most || fidelity == Fidelity::AlphaBeta;
-        assert!(within, "{place}, {}: {used:?}", link.label);
+        let within = used.busy <= outcome.ended + Time::from_ns(1.0);
+        assert!(within || fidelity == Fidelity::AlphaBeta, "{place} {}: {used:?}", link.label);
     }
     let gpus: Vec<usize> = (0..schedule.rank_count()).collect();
     if schedule.collective == Some(Collective::AllReduce) {

@@ -124,9 +124,8 @@ impl Packet<'_> {
             let service = model.read_service
                 + slowed(model.read_slowed_by_writes, writes)
                 + slowed(model.read_slowed_by_reads, reads);
-            // A read pushes the writes before it: it is answered when they are done.
             let end = (0..lines).map(|_| port.reads.occupy(count, now, service)).last();
-            end.unwrap_or(now).max(port.written + service)
+            end.unwrap_or(now)
         } else {
             port.write_load.add(now, u64::from(tlp.payload));
             let service = model.write_service + slowed(model.write_slowed_by_writes, writes);
@@ -148,7 +147,9 @@ impl Packet<'_> {
             let access = model.read.saturating_sub(model.read_service)
                 + Time::from_ps(loaded)
                 + if cold { model.cold } else { Time::ZERO };
-            context.queue.push(now + access, Wrapped::Network(Event::Complete(tlp)));
+            // A read pushes the writes before it: it is answered when they are done.
+            let ordered = now.max(port.written);
+            context.queue.push(ordered + access, Wrapped::Network(Event::Complete(tlp)));
         } else if tlp.flags & LAST != 0 && tlp.transaction != NONE {
             let rest = model.write_visible.saturating_sub(model.write_service);
             self.written(now + rest, tlp, context);
