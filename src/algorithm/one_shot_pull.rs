@@ -1,11 +1,11 @@
 //! One-stage all-reduce by reading: a barrier, every rank loads all n buffers and adds them, and a
 //! barrier so that nobody overwrites its input too early. On 8 GPUs, 56 buffers are read at once.
 
-use super::kernel::Implementation;
+use super::kernel::{Implementation, Kernel};
 use super::{Algorithm, Protocol, Request};
 use crate::error::Result;
-use crate::schedule::build::{Builder, trips};
-use crate::schedule::{Action, Collective, Op, Role, Schedule};
+use crate::schedule::build::{Builder, Part, trips};
+use crate::schedule::{Action, BufferId, Collective, Op, Role, Schedule};
 
 /// This algorithm.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -26,6 +26,29 @@ pub fn blocks_for(bytes: u64) -> u32 {
     bytes.div_ceil(16).div_ceil(u64::from(THREADS)).clamp(1, BLOCKS_MAX) as u32
 }
 
+/// One trip of a block: loads a part of every source, in the kernel's groups, and stores the sum.
+pub(super) fn pull_trip(
+    builder: &mut Builder,
+    kernel: &Kernel,
+    (rank, block): (u32, usize),
+    sources: &[BufferId],
+    to: BufferId,
+    part: Part,
+) {
+    let mut peer = 0;
+    for group in kernel.load_groups(sources.len() as u32) {
+        for _ in 0..group {
+            let action = if peer == 0 { Action::Set } else { Action::Add };
+            builder.load(rank, block, sources[peer], part, action);
+            peer += 1;
+        }
+        builder.push(rank, block, Op::WaitLoads);
+    }
+    builder.push(rank, block, Op::Delay(kernel.trip));
+    let (offset, bytes) = (part.offset, part.bytes);
+    builder.push(rank, block, Op::Write { buffer: to, offset, bytes });
+}
+
 fn build(request: &Request<'_>) -> Result<Schedule> {
     let n = request.ranks();
     let kernel = request.kernel;
@@ -42,20 +65,12 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
     for rank in 0..n {
         for block in 0..blocks as usize {
             for part in trips(0, request.bytes as u32, block, blocks as usize, THREADS) {
-                let mut peer = 0;
-                for group in kernel.load_groups(n) {
-                    for _ in 0..group {
-                        let source = if rotated { (rank + peer) % n } else { peer };
-                        let action = if peer == 0 { Action::Set } else { Action::Add };
-                        builder.load(rank, block, inputs[source as usize], part, action);
-                        peer += 1;
-                    }
-                    builder.push(rank, block, Op::WaitLoads);
-                }
-                builder.push(rank, block, Op::Delay(kernel.trip));
-                let (offset, bytes) = (part.offset, part.bytes);
-                let buffer = outputs[rank as usize];
-                builder.push(rank, block, Op::Write { buffer, offset, bytes });
+                let sources = (0..n).map(|peer| {
+                    let source = if rotated { (rank + peer) % n } else { peer };
+                    inputs[source as usize]
+                });
+                let (sources, to) = (sources.collect::<Vec<_>>(), outputs[rank as usize]);
+                pull_trip(&mut builder, &kernel, (rank, block), &sources, to, part);
             }
         }
     }

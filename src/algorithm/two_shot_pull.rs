@@ -1,7 +1,7 @@
 //! Two-stage all-reduce by reading: each rank reduces its own nth of all buffers into a temporary,
 //! then gathers the others' nths.
 
-use super::one_shot_pull::{THREADS, blocks_for};
+use super::one_shot_pull::{THREADS, blocks_for, pull_trip};
 use super::{Algorithm, Protocol, Request};
 use crate::error::Result;
 use crate::schedule::build::{Builder, slice, trips};
@@ -35,19 +35,8 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
         let (start, length) = slice(request.bytes, n, rank);
         for block in 0..blocks {
             for part in trips(start, length, block, blocks, THREADS) {
-                let mut peer = 0;
-                for group in kernel.load_groups(n) {
-                    for _ in 0..group {
-                        let action = if peer == 0 { Action::Set } else { Action::Add };
-                        builder.load(rank, block, inputs[peer as usize], part, action);
-                        peer += 1;
-                    }
-                    builder.push(rank, block, Op::WaitLoads);
-                }
-                builder.push(rank, block, Op::Delay(kernel.trip));
-                let (offset, bytes) = (part.offset, part.bytes);
-                let buffer = scratch[rank as usize];
-                builder.push(rank, block, Op::Write { buffer, offset, bytes });
+                let to = scratch[rank as usize];
+                pull_trip(&mut builder, &kernel, (rank, block), &inputs, to, part);
             }
         }
     }

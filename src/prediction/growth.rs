@@ -7,7 +7,6 @@
 //! on the loops of all schedules repeat, and the last doubling is continued.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use crate::engine::{Fidelity, RunOptions, simulate};
 use crate::error::Result;
@@ -45,12 +44,11 @@ impl Growth {
         if !wanted.is_empty() {
             wanted.push(exact);
         }
+        wanted.sort_unstable();
+        wanted.dedup();
         for size in wanted {
-            if let Entry::Vacant(time) = times.entry(size) {
-                let options = RunOptions::default();
-                let outcome = simulate(fabric, &build(size)?, Fidelity::MaxMin, options)?;
-                time.insert(outcome.ended.as_us());
-            }
+            let outcome = simulate(fabric, &build(size)?, Fidelity::MaxMin, RunOptions::default())?;
+            times.insert(size, outcome.ended.as_us());
         }
         Ok(Growth { exact, times })
     }

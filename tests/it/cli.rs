@@ -95,6 +95,8 @@ fn every_scenario_is_answered() {
 fn one_gpu_has_nothing_to_reduce() {
     let run = simulate(&["--topo", "h200-host-link"]);
     assert!(run.code == 0 && run.out.contains("nothing to reduce"), "{}", run.out);
+    refused(&["--topo", "h200-host-link", "--json"], &["has one GPU"]);
+    refused(&["--topo", "h200-host-link", "-b", "8", "-e", "1M"], &["has one GPU"]);
 }
 
 #[test]

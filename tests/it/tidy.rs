@@ -45,7 +45,7 @@ const FUNCTION_LINES_MAX: usize = 70;
 const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[
     ("src/algorithm/ring.rs", "simple", 72),
     ("src/engine/executor/mod.rs", "new", 88),
-    ("src/engine/executor/ops.rs", "operate", 80),
+    ("src/engine/executor/ops.rs", "operate", 73),
 ];
 
 /// Words that no file has, split so that this one has none of them.

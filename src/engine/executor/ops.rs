@@ -106,21 +106,13 @@ impl<N: Network> Machine<'_, N> {
                 self.load(actor, block, home.home, address, bytes, kind, home.cold)
             }
             Op::WaitLoads => self.wait_loads(actor, 0),
-            Op::Write { buffer, bytes, .. } => {
-                let (_, bytes) = self.share(actor, bytes);
-                if bytes == 0 {
-                    return Next::Now;
-                }
-                let home = self.schedule.buffers[buffer as usize].home;
-                self.store(actor, block, home, bytes, SlotRange::EMPTY)
-            }
-            Op::Move { to, bytes, .. } => {
+            // The load of a move's own data is under way while earlier stores are issued.
+            Op::Write { buffer: to, bytes, .. } | Op::Move { to, bytes, .. } => {
                 let (_, bytes) = self.share(actor, bytes);
                 if bytes == 0 {
                     return Next::Now;
                 }
                 let home = self.schedule.buffers[to as usize].home;
-                // The load of own data is under way while earlier stores are issued.
                 self.store(actor, block, home, bytes, SlotRange::EMPTY)
             }
             Op::Send { message, offset, bytes, .. } => {
