@@ -43,9 +43,7 @@ impl Fabric {
             }
         };
         for (link, senders) in self.cut_links(gpus) {
-            let sends = senders.len() as f64;
             let needed = if senders.len() == 1 { 2.0 * (n - 1.0) / n } else { 1.0 };
-            let _ = sends;
             consider(needed * bytes as f64, &[link], self.links[link as usize].label.clone());
         }
         for (a, b) in self.socket_pairs() {

@@ -357,7 +357,7 @@ impl<'a> Build<'a> {
                 self.path_start.push(start);
                 self.path_split.push(split);
                 if let Some(hops) = hops {
-                    self.push_path(&hops, source, target);
+                    self.push_path(&hops, source);
                     self.path_links.push(END_OF_PATH);
                 }
             }
@@ -401,7 +401,7 @@ impl<'a> Build<'a> {
             .unwrap_or(0)
     }
 
-    fn push_path(&mut self, hops: &[Hop], source: NodeId, target: NodeId) {
+    fn push_path(&mut self, hops: &[Hop], source: NodeId) {
         let quadrant = |id: NodeId| match self.topology.kind(id) {
             NodeKind::HostBridge(bridge) => Some(bridge.quadrant),
             _ => None,
@@ -439,7 +439,6 @@ impl<'a> Build<'a> {
                 }
             }
         }
-        let _ = target;
         self.path_links.extend(links);
     }
 

@@ -359,19 +359,13 @@ impl<N: Network> Machine<'_, N> {
             if record.home != gpu {
                 self.network.has_room(gpu, record.home);
             }
-            last = last.max(self.flag_store(actor, block, record.home, slot));
+            last = last.max(self.flag_store(block, record.home, slot));
         }
         Next::At(last)
     }
 
     /// A flag store that does not wait for room.
-    fn flag_store(
-        &mut self,
-        actor: ActorId,
-        block: usize,
-        home: EndpointId,
-        slot: SlotRange,
-    ) -> Time {
+    fn flag_store(&mut self, block: usize, home: EndpointId, slot: SlotRange) -> Time {
         let gpu = self.blocks[block].gpu;
         let model = &self.fabric.gpus[gpu as usize];
         let start = self.now.max(self.blocks[block].store_free);
@@ -388,7 +382,6 @@ impl<N: Network> Machine<'_, N> {
                 Context { queue: &mut self.queue, notices: &mut self.notices, slots: &self.slots };
             self.network.store(at, store, &mut context);
         }
-        let _ = actor;
         issued
     }
 
