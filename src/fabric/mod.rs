@@ -163,6 +163,12 @@ impl Fabric {
         Some(path.iter().map(|&link| self.links[link as usize].latency).sum())
     }
 
+    /// What a call takes at least when one process launches it on these GPUs, one after another,
+    /// and outside a graph.
+    pub fn launches_in_turn(&self, gpus: &[u32]) -> Time {
+        gpus.iter().map(|&gpu| self.gpus[gpu as usize].stream_launch).sum()
+    }
+
     /// Whether the endpoint is a GPU.
     pub fn is_gpu(&self, endpoint: EndpointId) -> bool {
         (endpoint as usize) < self.gpu_count

@@ -4,7 +4,6 @@ use super::case::Case;
 use super::machine::Machine;
 use crate::algorithm::{self, Implementation, Protocol, Transport};
 use crate::error::Result;
-use crate::topology::PathType;
 
 /// The ways to do an all-reduce on these GPUs, those of the first screen and the extra ones.
 ///
@@ -25,7 +24,7 @@ pub fn all_reduces(machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
         let title = "ring LL128 (NCCL)".into();
         cases.push(case("ring", Protocol::Ll128, nccl, title, false)?);
     }
-    let by_host = host_pairs(machine, gpus);
+    let by_host = machine.topology.ranks_apart(gpus);
     if !by_host.is_empty() && machine.nominal.fabric.peer_to_peer {
         let title = "ring LL, far by host memory".into();
         let mut host = case("ring", Protocol::Ll, nccl, title, true)?;
@@ -55,19 +54,4 @@ pub fn all_reduces(machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
         case.extra |= theirs && !offered;
     }
     Ok(cases)
-}
-
-/// Neighbours in the ring that NCCL by default joins through host memory (`NCCL_P2P_LEVEL` of its
-/// own choice is PXB): those behind no common switch and without NVLink.
-fn host_pairs(machine: &Machine, gpus: &[u32]) -> Vec<(u32, u32)> {
-    let n = gpus.len() as u32;
-    let far = |a: u32, b: u32| {
-        let (a, b) = (gpus[a as usize] as usize, gpus[b as usize] as usize);
-        matches!(machine.topology.path_type(a, b), PathType::Phb | PathType::Node | PathType::Sys)
-    };
-    (0..n)
-        .map(|rank| (rank, (rank + 1) % n))
-        .flat_map(|(a, b)| [(a, b), (b, a)])
-        .filter(|&(a, b)| a != b && far(a, b))
-        .collect()
 }

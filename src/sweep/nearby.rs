@@ -26,6 +26,12 @@ pub struct NearbyFigure {
     pub bytes: u64,
     /// Measured, us.
     pub us: f64,
+    /// GPUs behind no common switch were joined through host memory, NCCL's default.
+    #[serde(default)]
+    pub far_by_host: bool,
+    /// One process launched the call on one GPU after another, outside a graph.
+    #[serde(default)]
+    pub launched_in_turn: bool,
     /// What else to know; empty when nothing.
     #[serde(default)]
     pub note: String,
@@ -82,6 +88,7 @@ impl NearbyFigure {
     /// # Errors
     /// Those of the algorithm and the engine.
     pub fn check(&self, machine: &Machine, options: &CaseOptions) -> Result<NearbyCheck> {
+        let gpus: Vec<u32> = (0..self.gpus).collect();
         let case = Case {
             algorithm: algorithm::find(&self.algorithm)?,
             large: None,
@@ -91,12 +98,19 @@ impl NearbyFigure {
                 KernelName::CustomAllReduce => Implementation::CustomAllReduce,
                 KernelName::P2pmark => Implementation::P2pmark,
             },
-            transport: Transport::Peer,
+            transport: match self.far_by_host {
+                true => Transport::HostFor(machine.topology.ranks_apart(&gpus)),
+                false => Transport::Peer,
+            },
             title: self.what.clone(),
             extra: false,
         };
-        let options = CaseOptions { gpus: (0..self.gpus).collect(), ..options.clone() };
-        let predicted_us = case.nominal_us(machine, self.bytes, &options)?;
+        let launches = match self.launched_in_turn {
+            true => machine.nominal.fabric.launches_in_turn(&gpus).as_us(),
+            false => 0.0,
+        };
+        let options = CaseOptions { gpus, ..options.clone() };
+        let predicted_us = case.nominal_us(machine, self.bytes, &options)?.max(launches);
         Ok(NearbyCheck { figure: self.clone(), predicted_us })
     }
 }

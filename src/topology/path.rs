@@ -102,6 +102,21 @@ impl Topology {
             .find_map(|switch| Some(bond(a, switch)?.min(bond(switch, b)?)))
     }
 
+    /// Ranks, in either order, whose GPUs are behind no common switch and have no NVLink: NCCL joins
+    /// them through host memory unless told otherwise (`NCCL_P2P_LEVEL` defaults to PXB).
+    ///
+    /// # Panics
+    /// When an index is not that of a GPU.
+    pub fn ranks_apart(&self, gpus: &[u32]) -> Vec<(u32, u32)> {
+        let ranks = 0..gpus.len();
+        let apart = |a: usize, b: usize| {
+            let path = self.path_type(gpus[a] as usize, gpus[b] as usize);
+            a != b && matches!(path, PathType::Phb | PathType::Node | PathType::Sys)
+        };
+        let pairs = ranks.clone().flat_map(|a| ranks.clone().map(move |b| (a, b)));
+        pairs.filter(|&(a, b)| apart(a, b)).map(|(a, b)| (a as u32, b as u32)).collect()
+    }
+
     /// How near two GPUs are.
     ///
     /// # Panics

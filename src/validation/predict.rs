@@ -7,7 +7,6 @@ use crate::algorithm::streams::Stream;
 use crate::error::{Error, Result};
 use crate::fabric::EndpointId;
 use crate::measurement::{self, Carrier, Copy, Memory, Pair, Run};
-use crate::topology::PathType;
 
 /// Calls back to back for the mean of a collective: the phase of polls matters to short ones only.
 fn calls(bytes: u64) -> u32 {
@@ -71,8 +70,10 @@ pub fn figures(machine: &Machine<'_>, run: &Run) -> Result<Vec<f64>> {
                 transport: transport(machine, *carrier, gpus),
                 calls: calls(*bytes),
             };
-            let launch = machine.fabric.gpus[0].stream_launch.as_us();
-            let launches = if *launched_in_turn { launch * gpus.len() as f64 } else { 0.0 };
+            let launches = match launched_in_turn {
+                true => machine.fabric.launches_in_turn(gpus).as_us(),
+                false => 0.0,
+            };
             Ok(vec![machine.collective_us(&run)?.max(launches)])
         }
     }
@@ -114,19 +115,10 @@ fn resolve(machine: &Machine<'_>, pair: &Pair) -> Result<(u32, u32)> {
 }
 
 fn transport(machine: &Machine<'_>, carrier: Carrier, gpus: &[u32]) -> Transport {
-    let by_switch = |a: u32, b: u32| {
-        let path = machine.topology.path_type(a as usize, b as usize);
-        a == b || matches!(path, PathType::Nv(_) | PathType::Pix | PathType::Pxb)
-    };
     match carrier {
         Carrier::Peer => Transport::Peer,
         Carrier::Host => Transport::Host,
-        Carrier::HostBeyondSwitch => {
-            let ranks = 0..gpus.len();
-            let pairs = ranks.clone().flat_map(|a| ranks.clone().map(move |b| (a, b)));
-            let far = pairs.filter(|&(a, b)| !by_switch(gpus[a], gpus[b]));
-            Transport::HostFor(far.map(|(a, b)| (a as u32, b as u32)).collect())
-        }
+        Carrier::HostBeyondSwitch => Transport::HostFor(machine.topology.ranks_apart(gpus)),
     }
 }
 
