@@ -24,6 +24,10 @@ pub const ALGORITHM: Algorithm = Algorithm {
 const LL_CHUNK: u64 = 32_768;
 const LL128_CHUNK: u64 = 576_000;
 const SIMPLE_CHUNK: u64 = 2 << 20;
+/// NCCL leaves LL for Simple at about this many bytes a rank (measured/wrx90-7955wx-4xpm50100-flat,
+/// measured/dual-turin-9575f-direct: between 256 KB and 1 MB for eight GPUs); the tuner
+/// of 2.28 changes at 512 KB for eight ranks on PCIe.
+pub const LL_BYTES_A_RANK: u64 = 64 << 10;
 /// NCCL cuts a chunk into two slices and none below this.
 const SIMPLE_SLICES: u32 = 2;
 
@@ -52,8 +56,7 @@ pub fn nccl_split(bytes: u64, ranks: u32, protocol: Protocol, channels: u32) -> 
 
 /// Channels of the communicator: many where the first two ranks are joined by NVLink.
 pub(super) fn channels(request: &Request<'_>) -> u32 {
-    let first = request.fabric.path(request.gpus[0], request.gpus[1]).and_then(<[_]>::first);
-    let class = first.map(|&link| request.fabric.links[link as usize].class);
+    let class = request.fabric.first_class(request.gpus[0], request.gpus[1]);
     let nvlink = class == Some(LinkClass::Nvlink) && request.transport == Transport::Peer;
     request.kernel.channels[usize::from(!nvlink)]
 }
@@ -78,7 +81,8 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
     let local = |rank: u32| request.gpus[rank as usize];
     let inputs = builder.buffers(Role::Input, request.bytes, local);
     let outputs = builder.buffers(Role::Output, request.bytes, local);
-    let ring = Ring { request, inputs, outputs, threads };
+    let lines = if request.protocol == Protocol::Ll { Lines::Ll } else { Lines::Ll128 };
+    let ring = Ring { request, inputs, outputs, threads, lines, probe };
     if let Some(start) = request.kernel.start_op(channels as usize) {
         builder.push_all(start);
     }
@@ -87,10 +91,10 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
     }
     for channel in 0..channels {
         let (start, length) = slice(request.bytes, channels, channel);
-        for round in rounds(start, length, request.ranks(), ring.chunk_max(probe)) {
+        for round in rounds(start, length, request.ranks(), ring.chunk_max()) {
             match request.protocol {
                 Protocol::Simple => ring.simple(&mut builder, channel as usize, &round),
-                _ => ring.lines(&mut builder, channel as usize, &round, probe),
+                _ => ring.lines(&mut builder, channel as usize, &round),
             }
         }
     }
@@ -120,12 +124,16 @@ struct Ring<'a> {
     inputs: Vec<BufferId>,
     outputs: Vec<BufferId>,
     threads: u32,
+    /// Lines of the protocol, unless it is Simple.
+    lines: Lines,
+    /// The probe's kernel, not NCCL's.
+    probe: bool,
 }
 
 impl Ring<'_> {
-    fn chunk_max(&self, probe: bool) -> u64 {
+    fn chunk_max(&self) -> u64 {
         match self.request.protocol {
-            _ if probe => u64::from(u32::MAX),
+            _ if self.probe => u64::from(u32::MAX),
             Protocol::Ll => LL_CHUNK,
             Protocol::Ll128 => LL128_CHUNK,
             Protocol::Simple => SIMPLE_CHUNK,
@@ -145,9 +153,8 @@ impl Ring<'_> {
     }
 
     /// A round in lines that carry their flags.
-    fn lines(&self, builder: &mut Builder, channel: usize, round: &Round, probe: bool) {
+    fn lines(&self, builder: &mut Builder, channel: usize, round: &Round) {
         let n = self.request.ranks();
-        let lines = if self.request.protocol == Protocol::Ll { Lines::Ll } else { Lines::Ll128 };
         let steps = 2 * (n - 1);
         // Message of each (rank, step): what it sends to the next rank.
         let mut messages: Vec<Vec<MessageId>> = Vec::new();
@@ -158,8 +165,8 @@ impl Ring<'_> {
             for step in 0..steps {
                 let (_, length) = Self::chunk(round, self.sent_chunk(rank, step));
                 let home = self.request.inbox(rank, next);
-                sent.push(builder.message(rank, next, home, length, lines));
-                if !probe {
+                sent.push(builder.message(rank, next, home, length, self.lines));
+                if !self.probe {
                     let back = self.request.inbox(next, rank);
                     credit.push(builder.message(next, rank, back, 8, Lines::Plain));
                 }
@@ -171,28 +178,20 @@ impl Ring<'_> {
             let previous = (rank + n - 1) % n;
             for step in 0..steps {
                 let (at, length) = Self::chunk(round, self.sent_chunk(rank, step));
-                if step == 0 {
-                    self.first_send(builder, rank, channel, messages[rank as usize][0], at, length);
-                } else if probe {
-                    self.send(
-                        builder,
-                        rank,
-                        channel,
-                        messages[rank as usize][step as usize],
-                        at,
-                        length,
-                        lines,
-                    );
+                if step == 0 || self.probe {
+                    let message = messages[rank as usize][step as usize];
+                    let own = (step == 0).then(|| self.inputs[rank as usize]);
+                    self.send(builder, rank, channel, message, own, at, length);
                 }
                 // What arrives in this step is what goes out in the next.
                 let (at, length) = Self::chunk(round, self.sent_chunk(previous, step));
-                let onward = (step + 1 < steps && !probe)
+                let onward = (step + 1 < steps && !self.probe)
                     .then(|| messages[rank as usize][step as usize + 1]);
                 let incoming = messages[previous as usize][step as usize];
                 self.receive(builder, rank, channel, incoming, onward, at, length, step);
                 builder.push(rank, channel, Op::Delay(self.request.kernel.step));
                 builder.push(rank, channel, Op::BlockBarrier);
-                if !probe {
+                if !self.probe {
                     builder.push(
                         rank,
                         channel,
@@ -203,31 +202,12 @@ impl Ring<'_> {
         }
     }
 
-    fn wire_trips(&self, length: u32, lines: Lines) -> Vec<Part> {
-        let wire = lines.wire_bytes(u64::from(length)) as u32;
+    fn wire_trips(&self, length: u32) -> Vec<Part> {
+        let wire = self.lines.wire_bytes(u64::from(length)) as u32;
         trips(0, wire, 0, 1, self.threads).collect()
     }
 
-    fn first_send(
-        &self,
-        builder: &mut Builder,
-        rank: u32,
-        channel: usize,
-        message: MessageId,
-        at: u32,
-        length: u32,
-    ) {
-        let lines = if self.request.protocol == Protocol::Ll { Lines::Ll } else { Lines::Ll128 };
-        for part in self.wire_trips(length, lines) {
-            let data = self.data_part(at, length, part, lines);
-            let own = self.inputs[rank as usize];
-            builder.load(rank, channel, own, data, Action::Set);
-            builder.push(rank, channel, Op::WaitLoads);
-            let Part { offset, bytes } = part;
-            builder.push(rank, channel, Op::Send { message, offset, bytes, data: data.offset });
-        }
-    }
-
+    /// Sends a chunk: of `own` data, loaded first, or of what is held since the step before.
     #[expect(clippy::too_many_arguments, reason = "the parts of one step")]
     fn send(
         &self,
@@ -235,14 +215,18 @@ impl Ring<'_> {
         rank: u32,
         channel: usize,
         message: MessageId,
+        own: Option<BufferId>,
         at: u32,
         length: u32,
-        lines: Lines,
     ) {
-        for part in self.wire_trips(length, lines) {
-            let data = self.data_part(at, length, part, lines).offset;
+        for part in self.wire_trips(length) {
+            let data = self.data_part(at, length, part);
+            if let Some(own) = own {
+                builder.load(rank, channel, own, data, Action::Set);
+                builder.push(rank, channel, Op::WaitLoads);
+            }
             let Part { offset, bytes } = part;
-            builder.push(rank, channel, Op::Send { message, offset, bytes, data });
+            builder.push(rank, channel, Op::Send { message, offset, bytes, data: data.offset });
         }
     }
 
@@ -260,18 +244,16 @@ impl Ring<'_> {
         step: u32,
     ) {
         let n = self.request.ranks();
-        let lines = if self.request.protocol == Protocol::Ll { Lines::Ll } else { Lines::Ll128 };
-        let probe = self.request.kernel.is_probe();
         let reduces = step + 1 < n;
         let last_sum = step + 2 == n;
-        for part in self.wire_trips(length, lines) {
-            let data = self.data_part(at, length, part, lines);
+        for part in self.wire_trips(length) {
+            let data = self.data_part(at, length, part);
             let Part { offset, bytes } = part;
             let own = self.inputs[rank as usize];
             let poll =
                 |action| Op::Poll { message: incoming, offset, bytes, data: data.offset, action };
             // NCCL asks for its own data before it polls; the probe's kernel after.
-            if reduces && probe {
+            if reduces && self.probe {
                 builder.push(rank, channel, poll(Action::Set));
                 builder.load(rank, channel, own, data, Action::Add);
             } else if reduces {
@@ -295,9 +277,9 @@ impl Ring<'_> {
     }
 
     /// The data bytes behind a part of a message's wire bytes.
-    fn data_part(&self, at: u32, length: u32, part: Part, lines: Lines) -> Part {
-        let offset = lines.data_bytes(u64::from(part.offset)) as u32;
-        let bytes = lines.data_bytes(u64::from(part.bytes)) as u32;
+    fn data_part(&self, at: u32, length: u32, part: Part) -> Part {
+        let offset = self.lines.data_bytes(u64::from(part.offset)) as u32;
+        let bytes = self.lines.data_bytes(u64::from(part.bytes)) as u32;
         Part { offset: at + offset, bytes: bytes.min(length - offset) }
     }
 

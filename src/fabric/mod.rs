@@ -152,6 +152,12 @@ impl Fabric {
         Some(&self.path_links[start..start + length])
     }
 
+    /// What kind of link a path starts with, `None` for an endpoint itself or without a way.
+    pub fn first_class(&self, source: EndpointId, target: EndpointId) -> Option<LinkClass> {
+        let first = *self.path(source, target)?.first()?;
+        Some(self.links[first as usize].class)
+    }
+
     /// The piece size of the path, 0 when packets pass whole.
     pub fn split(&self, source: EndpointId, target: EndpointId) -> u16 {
         self.path_split[source as usize * self.endpoint_count() + target as usize]

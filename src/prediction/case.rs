@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::bottleneck::{Bottleneck, bottleneck};
 use super::growth::Growth;
 use super::machine::{Machine, Variant};
-use super::range::{RESIDUAL, Range};
+use super::range::{RESIDUAL, Range, sigma};
+use crate::algorithm::ring::LL_BYTES_A_RANK;
 use crate::algorithm::{self, Algorithm, Implementation, Kernel, Protocol, Request, Transport};
 use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
@@ -104,10 +105,6 @@ pub(super) struct Run {
     pub(super) time: Time,
     pub(super) repeats: bool,
 }
-
-/// NCCL leaves LL for Simple at about this many bytes a rank (measured/wrx90-7955wx-4xpm50100-flat,
-/// measured/dual-turin-9575f-direct: between 256 KB and 1 MB for eight GPUs).
-const LL_BYTES_A_RANK: u64 = 64 << 10;
 
 impl Case {
     /// The protocol of a call of `bytes` over so many ranks.
@@ -291,18 +288,12 @@ impl Case {
         let quick =
             CaseOptions { fidelity: Fidelity::MaxMin, every_call: Some(1), ..options.clone() };
         let bytes = bytes.min(FEW_CALLS_BYTES);
-        let mut variance = RESIDUAL * RESIDUAL;
         if machine.moved.is_empty() {
             return Ok(RESIDUAL);
         }
-        let value = self.run(&machine.nominal, machine, bytes, &quick)?.time.as_us();
-        for (_, variant) in &machine.moved {
-            let moved = self.run(variant, machine, bytes, &quick)?.time.as_us();
-            if value > 0.0 && moved > 0.0 {
-                variance += (moved / value).ln().powi(2);
-            }
-        }
-        Ok(variance.sqrt())
+        let us = |variant| Ok(self.run(variant, machine, bytes, &quick)?.time.as_us());
+        let moved = machine.moved.iter().map(us);
+        Ok(sigma(us(&machine.nominal)?, moved.collect::<Result<Vec<f64>>>()?))
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Machine {
     /// Without declared regimes, where there are any and they are on.
     pub without_regimes: Option<Variant>,
     /// Each group of constants moved by one standard deviation.
-    pub moved: Vec<(UncertaintyGroup, Variant)>,
+    pub moved: Vec<Variant>,
     /// Model of the GPUs.
     pub gpu_model: String,
 }
@@ -54,7 +54,7 @@ impl Machine {
             .iter()
             .map(|&group| {
                 let calibration = calibration.perturbed(group, 1.0);
-                Ok((group, Variant::new(&topology, calibration, regimes)?))
+                Variant::new(&topology, calibration, regimes)
             })
             .collect::<Result<Vec<_>>>()?;
         let gpu_model = topology.gpu_models().first().copied().unwrap_or_default().to_owned();

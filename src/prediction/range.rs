@@ -6,9 +6,6 @@
 
 use serde::Serialize;
 
-use crate::error::Result;
-use crate::fabric::{Calibration, UncertaintyGroup};
-
 /// A figure with its 80 % range.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize)]
 pub struct Range {
@@ -28,25 +25,6 @@ pub const SIGMAS_80: f64 = 1.2816;
 pub const RESIDUAL: f64 = 0.08;
 
 impl Range {
-    /// The range of `figure` over the calibration's uncertainty.
-    ///
-    /// # Errors
-    /// Those of `figure`.
-    pub fn of(
-        calibration: &Calibration,
-        mut figure: impl FnMut(&Calibration) -> Result<f64>,
-    ) -> Result<Range> {
-        let value = figure(calibration)?;
-        let mut variance = RESIDUAL * RESIDUAL;
-        for group in UncertaintyGroup::ALL {
-            let moved = figure(&calibration.perturbed(group, 1.0))?;
-            if value > 0.0 && moved > 0.0 {
-                variance += (moved / value).ln().powi(2);
-            }
-        }
-        Ok(Range::around(value, variance.sqrt()))
-    }
-
     /// A log-normal range around `value` with relative standard deviation `sigma`.
     pub fn around(value: f64, sigma: f64) -> Range {
         let factor = (SIGMAS_80 * sigma).exp();
@@ -59,14 +37,25 @@ impl Range {
     }
 }
 
+/// Relative standard deviation of a figure, from its nominal value and what it becomes when each group
+/// of constants is moved by one standard deviation.
+pub fn sigma(nominal: f64, moved: impl IntoIterator<Item = f64>) -> f64 {
+    let mut variance = RESIDUAL * RESIDUAL;
+    for moved in moved {
+        if nominal > 0.0 && moved > 0.0 {
+            variance += (moved / nominal).ln().powi(2);
+        }
+    }
+    variance.sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_figure_without_constants_has_the_residual_range() {
-        let calibration = Calibration::embedded().expect("embedded calibration");
-        let range = Range::of(&calibration, |_| Ok(10.0)).expect("a constant");
+        let range = Range::around(10.0, sigma(10.0, [10.0; 4]));
         // 10 x exp(1.2816 x 0.08) = 11.08.
         assert!((range.high - 11.08).abs() < 0.01, "{range:?}");
         assert!((range.sigma() - RESIDUAL).abs() < 1e-9);

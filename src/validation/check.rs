@@ -15,7 +15,7 @@ use crate::fabric::{Calibration, CompileOptions, UncertaintyGroup};
 use crate::input;
 use crate::measurement::{self, Observation, Run, Skipped, library};
 use crate::prediction::Range;
-use crate::prediction::range::RESIDUAL;
+use crate::prediction::range::{RESIDUAL, sigma};
 use crate::topology::Topology;
 
 /// What to check.
@@ -318,25 +318,15 @@ fn sigmas(
     let mut sigmas = BTreeMap::new();
     for class in representatives.keys() {
         let Some((_, row)) = rows.iter().find(|(of, _)| of == class) else { continue };
-        let mut variance = RESIDUAL * RESIDUAL;
-        for variant in 1..VARIANTS {
-            let key = Job {
-                topology: row.topology.clone(),
-                regimes: true,
-                variant,
-                run: row.run.clone(),
-            };
-            let nominal = figures.get(&Job { variant: 0, ..key.clone() });
-            if let (Some(Ok(moved)), Some(Ok(nominal))) = (figures.get(&key), nominal) {
-                // The figure of the row is the one whose nominal value it has.
-                let index = nominal.iter().position(|value| *value == row.predicted);
-                let index = index.unwrap_or(0);
-                if moved[index] > 0.0 && nominal[index] > 0.0 {
-                    variance += (moved[index] / nominal[index]).ln().powi(2);
-                }
-            }
-        }
-        sigmas.insert(class.clone(), variance.sqrt());
+        let values = |variant| {
+            let (topology, run) = (row.topology.clone(), row.run.clone());
+            figures.get(&Job { topology, regimes: true, variant, run })?.as_ref().ok()
+        };
+        let Some(nominal) = values(0) else { continue };
+        // The figure of the row is the one whose nominal value it has.
+        let index = nominal.iter().position(|value| *value == row.predicted).unwrap_or(0);
+        let moved = (1..VARIANTS).filter_map(values).map(|values| values[index]);
+        sigmas.insert(class.clone(), sigma(nominal[index], moved));
     }
     sigmas
 }

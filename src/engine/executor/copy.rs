@@ -1,6 +1,6 @@
 //! Copy engines: streams of large packets with a limited part in flight.
 
-use super::super::network::{ActorId, Context, Load, Network, Store, Wrapped};
+use super::super::network::{ActorId, Load, Network, Store, Wrapped};
 use super::super::slots::SlotRange;
 use super::{CopyState, Machine, State};
 use crate::fabric::LinkClass;
@@ -81,13 +81,11 @@ impl<N: Network> Machine<'_, N> {
             record.copy.in_flight += bytes;
             record.copy.next_issue = record.copy.next_issue.max(self.now)
                 + Time::from_ns(f64::from(bytes) / limit.as_gb_per_s());
-            let mut context =
-                Context { queue: &mut self.queue, notices: &mut self.notices, slots: &self.slots };
             let packet = model.copy_engine_tlp;
             if push {
                 let slots = SlotRange::EMPTY;
                 let store = Store { gpu, target, bytes, packet, slots, copier: actor };
-                self.network.store(self.now, store, &mut context);
+                self.issue_store(self.now, store);
             } else {
                 let (kind, poll) = (TrafficKind::CopyRead, SlotRange::EMPTY);
                 let load = Load {
@@ -102,7 +100,7 @@ impl<N: Network> Machine<'_, N> {
                     poll,
                     cold: false,
                 };
-                self.network.load(self.now, load, &mut context);
+                self.issue_load(self.now, load);
             }
         }
     }
@@ -110,8 +108,7 @@ impl<N: Network> Machine<'_, N> {
     /// The engine's own limit towards a memory.
     fn copy_rate(&self, gpu: u32, target: u32) -> Bandwidth {
         let model = &self.fabric.gpus[gpu as usize];
-        let first = self.fabric.path(gpu, target).and_then(|path| path.first().copied());
-        match first.map(|link| self.fabric.links[link as usize].class) {
+        match self.fabric.first_class(gpu, target) {
             Some(LinkClass::Nvlink) => model.copy_engine_nvlink,
             // Below Gen5 x16 the link is slower than the engine, which then keeps it full.
             _ => model.copy_engine_pcie,

@@ -260,17 +260,14 @@ impl<N: Network> Machine<'_, N> {
             poll,
             cold,
         };
-        let mut context =
-            Context { queue: &mut self.queue, notices: &mut self.notices, slots: &self.slots };
-        self.network.load(at, load, &mut context);
+        self.issue_load(at, load);
         Next::Now
     }
 
     /// Whether loads wait behind stalled stores: on PCIe they do, on NVLink not
     /// (`measured/h200-nvlink-pair`: 1.3 to 2.1 us beside saturated stores).
     fn queues_with_stores(&self, gpu: u32, home: EndpointId) -> bool {
-        let first = self.fabric.path(gpu, home).and_then(|path| path.first().copied());
-        first.is_some_and(|link| self.fabric.links[link as usize].class == LinkClass::Pcie)
+        self.fabric.first_class(gpu, home) == Some(LinkClass::Pcie)
     }
 
     /// Whether an access may enter its GPU's egress now; otherwise the actor waits its turn there,
@@ -320,27 +317,45 @@ impl<N: Network> Machine<'_, N> {
         if start >= self.options.counted_from {
             state.used.stored += u64::from(bytes);
         }
+        self.put(gpu, home, bytes, slots, start, issued);
+        Next::At(issued)
+    }
+
+    /// Sends a store that its SM issues from `start` to `issued`, or notes it in the GPU's own memory.
+    fn put(
+        &mut self,
+        gpu: u32,
+        home: EndpointId,
+        bytes: u32,
+        slots: SlotRange,
+        start: Time,
+        issued: Time,
+    ) {
+        let model = &self.fabric.gpus[gpu as usize];
         if home == gpu {
             if slots.count > 0 {
                 self.notices.push(Notice::Visible(slots, issued + model.local_store_visible));
             }
-        } else {
-            self.note_nvlink(gpu, home);
-            let (at, packet) = (start + model.store_pipeline, model.sm_tlp);
-            let copier = super::NONE;
-            let store = Store { gpu, target: home, bytes, packet, slots, copier };
-            let mut context =
-                Context { queue: &mut self.queue, notices: &mut self.notices, slots: &self.slots };
-            self.network.store(at, store, &mut context);
+            return;
         }
-        Next::At(issued)
-    }
-
-    fn note_nvlink(&mut self, gpu: u32, home: EndpointId) {
-        let first = self.fabric.path(gpu, home).and_then(|path| path.first().copied());
-        if first.is_some_and(|link| self.fabric.links[link as usize].class == LinkClass::Nvlink) {
+        if self.fabric.first_class(gpu, home) == Some(LinkClass::Nvlink) {
             self.last_nvlink_store[gpu as usize] = Some(self.now);
         }
+        let (packet, copier) = (model.sm_tlp, super::NONE);
+        let store = Store { gpu, target: home, bytes, packet, slots, copier };
+        self.issue_store(start + model.store_pipeline, store);
+    }
+
+    pub(super) fn issue_store(&mut self, at: Time, store: Store) {
+        let mut context =
+            Context { queue: &mut self.queue, notices: &mut self.notices, slots: &self.slots };
+        self.network.store(at, store, &mut context);
+    }
+
+    pub(super) fn issue_load(&mut self, at: Time, load: Load) {
+        let mut context =
+            Context { queue: &mut self.queue, notices: &mut self.notices, slots: &self.slots };
+        self.network.load(at, load, &mut context);
     }
 
     fn signal_peers(&mut self, actor: ActorId, block: usize, base: MessageId) -> Next {
@@ -371,17 +386,7 @@ impl<N: Network> Machine<'_, N> {
         let start = self.now.max(self.blocks[block].store_free);
         let issued = start + model.flag_lane;
         self.blocks[block].store_free = issued;
-        if home == gpu {
-            self.notices.push(Notice::Visible(slot, issued + model.local_store_visible));
-        } else {
-            self.note_nvlink(gpu, home);
-            let (at, packet) = (start + model.store_pipeline, model.sm_tlp);
-            let copier = super::NONE;
-            let store = Store { gpu, target: home, bytes: 4, packet, slots: slot, copier };
-            let mut context =
-                Context { queue: &mut self.queue, notices: &mut self.notices, slots: &self.slots };
-            self.network.store(at, store, &mut context);
-        }
+        self.put(gpu, home, 4, slot, start, issued);
         issued
     }
 
@@ -436,10 +441,7 @@ impl<N: Network> Machine<'_, N> {
             poll: slots,
             cold: false,
         };
-        let at = self.now + model.load_request;
-        let mut context =
-            Context { queue: &mut self.queue, notices: &mut self.notices, slots: &self.slots };
-        self.network.load(at, load, &mut context);
+        self.issue_load(self.now + model.load_request, load);
     }
 
     /// Sends a poll by load again.

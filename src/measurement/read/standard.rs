@@ -1,6 +1,7 @@
 //! `observations.csv`: the columns that all public machines share (`measured/README.md`).
 
 use super::{About, Sink};
+use crate::algorithm::ring::LL_BYTES_A_RANK;
 use crate::algorithm::{Implementation, Protocol};
 use crate::error::Result;
 use crate::measurement::table::{Row, with_header};
@@ -12,9 +13,6 @@ const COPY_BYTES: u64 = 64 << 20;
 const ALL_PAIRS_BYTES: u64 = 64 << 20;
 /// Bytes of a p2pmark latency read.
 const LATENCY_BYTES: u32 = 128;
-/// NCCL's choice where nothing is told: LL below this many bytes a rank, then Simple. By the tuner
-/// of 2.28 for 8 ranks on PCIe the change is at 512 KB.
-const LL_BYTES_A_RANK: u32 = 64 << 10;
 
 /// All rows.
 pub(super) fn read(sink: &mut Sink, file: &str, text: &str) -> Result<()> {
@@ -204,7 +202,9 @@ fn nccl(sink: &mut Sink, row: &Row) -> Result<()> {
         return Ok(());
     }
     let told = row.column("protocol")?.to_uppercase();
-    let assumed = if bytes < LL_BYTES_A_RANK * ranks { Protocol::Ll } else { Protocol::Simple };
+    // NCCL's choice where nothing is told.
+    let simple = u64::from(bytes) >= LL_BYTES_A_RANK * u64::from(ranks);
+    let assumed = if simple { Protocol::Simple } else { Protocol::Ll };
     let protocol = match &told {
         told if told.starts_with("SIMPLE") => Protocol::Simple,
         told if told.starts_with("LL128") => Protocol::Ll128,

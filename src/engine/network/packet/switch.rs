@@ -129,17 +129,17 @@ impl Packet<'_> {
         state.stats.queued += now - head.since;
         self.transmit(now, out, head.tlp, context);
         self.release(now, ingress, &head.tlp, context);
-        self.expose(now, ingress, class, out, context);
+        self.ask(now, ingress, class, out, context);
         if class == usize::from(POSTED) {
             // Reads and completions may have waited for this write only.
             for other in [NON_POSTED, COMPLETION].map(usize::from) {
-                self.kick(now, ingress, other, out, context);
+                self.ask(now, ingress, other, out, context);
             }
         }
     }
 
-    /// The new head of a queue asks for its output.
-    fn expose(
+    /// The head of a queue, new or no longer held up, asks for its output.
+    fn ask(
         &mut self,
         now: Time,
         ingress: LinkId,
@@ -155,23 +155,6 @@ impl Packet<'_> {
         self.links[wants as usize].waiting[class] |= 1 << port;
         if wants != served {
             self.serve(now, wants, context);
-        }
-    }
-
-    /// Lets the output of a queue's head look again.
-    fn kick(
-        &mut self,
-        now: Time,
-        ingress: LinkId,
-        class: usize,
-        served: LinkId,
-        context: &mut Queue<'_>,
-    ) {
-        if let Some(head) = self.links[ingress as usize].queues[class].front() {
-            let wants = self.fabric.path_links[head.tlp.cursor as usize];
-            if wants != served {
-                self.serve(now, wants, context);
-            }
         }
     }
 }
