@@ -5,6 +5,7 @@ pub mod event_queue;
 mod executor;
 pub mod network;
 pub mod outcome;
+pub mod pool;
 pub mod slots;
 
 pub use executor::{RunOptions, run};

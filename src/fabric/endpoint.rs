@@ -85,6 +85,11 @@ pub struct GpuModel {
 }
 
 impl GpuModel {
+    /// What a poll by acquire loads adds to one by plain loads.
+    pub fn poll_extra(&self, acquire: bool) -> Time {
+        if acquire { self.poll_acquire_extra } else { Time::ZERO }
+    }
+
     /// Reads a GPU's constants.
     ///
     /// # Errors

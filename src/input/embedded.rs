@@ -15,17 +15,20 @@ impl Embedded {
     }
 }
 
-macro_rules! machines {
-    ($($name:literal),* $(,)?) => {
-        &[$(Embedded {
+/// The files of these names in a folder of the tree.
+macro_rules! embedded {
+    ($folder:literal: $($name:literal),* $(,)?) => {
+        &[$($crate::input::embedded::Embedded {
             name: $name,
-            text: include_str!(concat!("../../topologies/", $name, ".json")),
+            text: include_str!(concat!("../../", $folder, "/", $name, ".json")),
         }),*]
     };
 }
+pub(super) use embedded;
 
 /// All of them, in the order in which they are listed.
-pub const MACHINES: &[Embedded] = machines![
+pub const MACHINES: &[Embedded] = embedded![
+    "topologies":
     "rtxpro6000x8",
     "rtxpro6000x8-flat",
     "rtxpro6000x8-hierarchy",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::embedded::Embedded;
+use super::embedded::{Embedded, embedded};
 use super::{read_text, scenario_json};
 use crate::error::{Error, Result};
 use crate::suggestion::did_you_mean;
@@ -11,17 +11,9 @@ use crate::workload::Scenario;
 /// Largest scenario file read, in bytes.
 const LIMIT: u64 = 1 << 20;
 
-macro_rules! scenarios {
-    ($($name:literal),* $(,)?) => {
-        &[$(Embedded {
-            name: $name,
-            text: include_str!(concat!("../../scenarios/", $name, ".json")),
-        }),*]
-    };
-}
-
 /// All of them; the first is the default.
-pub const SCENARIOS: &[Embedded] = scenarios![
+pub const SCENARIOS: &[Embedded] = embedded![
+    "scenarios":
     "kimi-k25-tp8",
     "deepseek-v3-tp8",
     "glm-5-tp8",

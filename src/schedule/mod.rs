@@ -155,6 +155,21 @@ pub struct Buffer {
     pub cold: bool,
 }
 
+/// Granularity at which buffers and messages are laid apart in a memory.
+const PAGE: u64 = 4096;
+
+/// Bytes rounded up to whole pages.
+pub fn pages(bytes: u64) -> u64 {
+    bytes.next_multiple_of(PAGE)
+}
+
+impl Buffer {
+    /// Addresses that it takes of its memory; none when it is cold, since no two loads share a line.
+    pub fn span(&self) -> u64 {
+        if self.cold { 0 } else { pages(self.bytes) }
+    }
+}
+
 /// A buffer's part in the call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

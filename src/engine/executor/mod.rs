@@ -12,7 +12,7 @@ use crate::error::{Result, Stuck};
 use std::collections::VecDeque;
 
 use crate::fabric::{EndpointId, Fabric};
-use crate::schedule::{Executor as BlockExecutor, Op, Schedule, WARP_BYTES};
+use crate::schedule::{Executor as BlockExecutor, Op, Schedule, WARP_BYTES, pages};
 use crate::units::Time;
 
 /// Choices of a run.
@@ -181,9 +181,6 @@ fn pieces(bytes: u32) -> u32 {
     bytes.div_ceil(WARP_BYTES).max(1)
 }
 
-/// Granularity at which buffers are laid apart.
-const PAGE: u64 = 4096;
-
 impl<'a, N: Network> Machine<'a, N> {
     fn new(
         fabric: &'a Fabric,
@@ -198,18 +195,14 @@ impl<'a, N: Network> Machine<'a, N> {
             slots_per_call += pieces(message.bytes);
         }
         let mut next_address = vec![0_u64; fabric.endpoint_count()];
-        let mut place = |home: u32, bytes: u64| {
+        let mut place = |home: u32, span: u64| {
             let at = next_address[home as usize];
-            next_address[home as usize] += bytes.div_ceil(PAGE) * PAGE;
+            next_address[home as usize] += span;
             at
         };
-        let buffer_address = schedule
-            .buffers
-            .iter()
-            .map(|b| place(b.home, if b.cold { 0 } else { b.bytes }))
-            .collect();
+        let buffer_address = schedule.buffers.iter().map(|b| place(b.home, b.span())).collect();
         let message_address =
-            schedule.messages.iter().map(|m| place(m.home, u64::from(m.bytes))).collect();
+            schedule.messages.iter().map(|m| place(m.home, pages(u64::from(m.bytes)))).collect();
         let (mut actors, mut blocks, mut ranks) = (Vec::new(), Vec::new(), Vec::new());
         let mut running = 0;
         for (number, rank) in schedule.ranks.iter().enumerate() {
@@ -371,8 +364,7 @@ impl<'a, N: Network> Machine<'a, N> {
         let back = at + model.load_return;
         record.poll_round_trip = back.saturating_sub(record.poll_sent);
         if seen {
-            let extra = if acquire { model.poll_acquire_extra } else { Time::ZERO };
-            self.resume(actor, back + extra);
+            self.resume(actor, back + model.poll_extra(acquire));
         } else {
             self.queue.push(back + model.poll_loop, Wrapped::Repoll(actor));
         }
@@ -382,21 +374,18 @@ impl<'a, N: Network> Machine<'a, N> {
     /// come at no particular phase, so on average half a period passes before one looks, and half a
     /// round trip before it is back.
     fn remote_poll_on(&mut self, actor: ActorId) {
-        let record = &self.actors[actor as usize];
-        let State::PollLoad { slots, started, acquire } = record.state else { return };
-        if let Some(missing) = slots.iter().find(|&slot| self.slots.visible(slot) == Time::MAX) {
-            self.slots.wait(missing, actor);
+        let State::PollLoad { slots, started, acquire } = self.actors[actor as usize].state else {
             return;
-        }
-        let visible = self.slots.all_visible(slots);
+        };
+        let Some(visible) = self.all_visible(actor, slots) else { return };
+        let record = &self.actors[actor as usize];
         let model = &self.fabric.gpus[self.blocks[record.block as usize].gpu as usize];
         let round_trip = record.poll_round_trip;
         if visible <= started + round_trip / 2 && record.poll_sent == started {
             return;
         }
-        let extra = if acquire { model.poll_acquire_extra } else { Time::ZERO };
-        let at = visible + (round_trip + model.poll_loop) / 2 + round_trip / 2 + extra;
-        self.resume(actor, at);
+        let at = visible + (round_trip + model.poll_loop) / 2 + round_trip / 2;
+        self.resume(actor, at + model.poll_extra(acquire));
     }
 
     /// Lets an actor go on with its next operation at `at`.
@@ -410,20 +399,25 @@ impl<'a, N: Network> Machine<'a, N> {
         let State::Poll { slots, started, acquire } = self.actors[actor as usize].state else {
             return;
         };
-        if let Some(missing) = slots.iter().find(|&slot| self.slots.visible(slot) == Time::MAX) {
-            self.slots.wait(missing, actor);
-            return;
-        }
+        let Some(visible) = self.all_visible(actor, slots) else { return };
         let block = self.actors[actor as usize].block as usize;
         let model = &self.fabric.gpus[self.blocks[block].gpu as usize];
-        let visible = self.slots.all_visible(slots);
         let seen = if visible <= started {
             started + model.poll_found
         } else {
             (visible + model.poll_detect).max(started + model.poll_found)
         };
-        let extra = if acquire { model.poll_acquire_extra } else { Time::ZERO };
-        self.resume(actor, seen + extra);
+        self.resume(actor, seen + model.poll_extra(acquire));
+    }
+
+    /// When the last of the slots is visible; if one is not marked yet, the actor waits for it.
+    fn all_visible(&mut self, actor: ActorId, slots: SlotRange) -> Option<Time> {
+        let missing = slots.iter().find(|&slot| self.slots.visible(slot) == Time::MAX);
+        if let Some(missing) = missing {
+            self.slots.wait(missing, actor);
+            return None;
+        }
+        Some(self.slots.all_visible(slots))
     }
 
     /// Who waits for what, when nothing can go on.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::max_min::{Demand, fair_rates};
 use super::{Context, LinkUse, Load, NONE, Network, Notice, Store, Wrapped};
+use crate::engine::pool::Pool;
 use crate::fabric::regime::SlowedLink;
 use crate::fabric::{EndpointId, Fabric, LinkId};
 use crate::topology::TrafficKind;
@@ -60,8 +61,7 @@ pub struct Flows<'a, const SHARED: bool> {
     /// Pipe by payload source, payload target and kind of traffic: flags stay behind the data that
     /// they announce, as posted writes of one path do.
     index: BTreeMap<(EndpointId, EndpointId, TrafficKind), u32>,
-    items: Vec<Item>,
-    free_items: Vec<u32>,
+    items: Pool<Item>,
     /// Pipes that move something, and how many of them use each link.
     active: Vec<u32>,
     users: Vec<u32>,
@@ -77,26 +77,12 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
             fabric,
             pipes: Vec::new(),
             index: BTreeMap::new(),
-            items: Vec::new(),
-            free_items: Vec::new(),
+            items: Pool::new(),
             active: Vec::new(),
             users: vec![0; fabric.links.len()],
             slowed: Vec::new(),
             stats: vec![LinkUse::default(); fabric.links.len()],
             hops: 0,
-        }
-    }
-
-    fn keep(&mut self, item: Item) -> u32 {
-        match self.free_items.pop() {
-            Some(index) => {
-                self.items[index as usize] = item;
-                index
-            }
-            None => {
-                self.items.push(item);
-                self.items.len() as u32 - 1
-            }
         }
     }
 
@@ -164,7 +150,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
     /// An item's bytes as bytes of the pipe's own packets: small packets weigh more.
     fn weight(&self, pipe: u32, item: u32) -> f64 {
         let state = &self.pipes[pipe as usize];
-        let (bytes, packet) = match self.items[item as usize] {
+        let (bytes, packet) = match self.items[item] {
             Item::Store(store) => (store.bytes, store.packet),
             Item::Load { load, .. } => (load.bytes, load.packet),
         };
@@ -173,7 +159,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
     }
 
     fn bytes(&self, item: u32) -> u32 {
-        match self.items[item as usize] {
+        match self.items[item] {
             Item::Store(store) => store.bytes,
             Item::Load { load, .. } => load.bytes,
         }
@@ -262,7 +248,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
             return;
         };
         let next = state.queue.front().copied();
-        match self.items[item as usize] {
+        match self.items[item] {
             Item::Store(store) => {
                 if store.copier != NONE {
                     context.notices.push(Notice::Departed(store.copier, store.bytes));
@@ -293,11 +279,11 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
 
     /// A load's request is at its memory: the data enter their pipe.
     fn served(&mut self, now: Time, item: u32, context: &mut Queue<'_>) {
-        let Item::Load { load, .. } = self.items[item as usize] else {
+        let Item::Load { load, .. } = self.items[item] else {
             return;
         };
         let seen = load.poll.count > 0 && context.slots.all_visible(load.poll) <= now;
-        self.items[item as usize] = Item::Load { load, seen };
+        self.items[item] = Item::Load { load, seen };
         let pipe = self.pipe(load.target, load.gpu, load.kind, load.packet);
         self.enter(now, pipe, item, context);
     }
@@ -324,12 +310,12 @@ impl<const SHARED: bool> Network for Flows<'_, SHARED> {
     const FUSES_WARPS: bool = true;
 
     fn store(&mut self, at: Time, store: Store, context: &mut Queue<'_>) {
-        let item = self.keep(Item::Store(store));
+        let item = self.items.keep(Item::Store(store));
         context.queue.push(at, Wrapped::Network(Event::Inject(item)));
     }
 
     fn load(&mut self, at: Time, load: Load, context: &mut Queue<'_>) {
-        let item = self.keep(Item::Load { load, seen: false });
+        let item = self.items.keep(Item::Load { load, seen: false });
         context.queue.push(at, Wrapped::Network(Event::Inject(item)));
     }
 
@@ -345,7 +331,7 @@ impl<const SHARED: bool> Network for Flows<'_, SHARED> {
 
     fn handle(&mut self, now: Time, event: Event, context: &mut Queue<'_>) {
         match event {
-            Event::Inject(item) => match self.items[item as usize] {
+            Event::Inject(item) => match self.items[item] {
                 Item::Store(store) => {
                     let kind = TrafficKind::PostedWrite;
                     let pipe = self.pipe(store.gpu, store.target, kind, store.packet);
@@ -364,16 +350,14 @@ impl<const SHARED: bool> Network for Flows<'_, SHARED> {
                 }
             }
             Event::Back(item) => {
-                self.free_items.push(item);
-                if let Item::Load { load, seen } = self.items[item as usize] {
+                if let Item::Load { load, seen } = self.items.take(item) {
                     let (actor, bytes, poll_number) = (load.actor, load.bytes, load.poll_number);
                     let notice = Notice::Loaded { actor, at: now, poll_number, seen, bytes };
                     context.notices.push(notice);
                 }
             }
             Event::Landed(item) => {
-                self.free_items.push(item);
-                if let Item::Store(store) = self.items[item as usize] {
+                if let Item::Store(store) = self.items.take(item) {
                     let visible = now + self.visible_after(store.target);
                     if store.copier != NONE {
                         context.notices.push(Notice::Arrived(store.copier, store.bytes, visible));

@@ -117,24 +117,6 @@ impl Transaction {
 }
 
 impl Packet<'_> {
-    pub(super) fn open(&mut self, transaction: Transaction) -> u32 {
-        match self.free_transactions.pop() {
-            Some(index) => {
-                self.transactions[index as usize] = transaction;
-                index
-            }
-            None => {
-                self.transactions.push(transaction);
-                self.transactions.len() as u32 - 1
-            }
-        }
-    }
-
-    pub(super) fn close(&mut self, index: u32) -> Transaction {
-        self.free_transactions.push(index);
-        self.transactions[index as usize]
-    }
-
     /// Counts a store against the egress' room when it is issued.
     pub(super) fn reserve(&mut self, link: LinkId, bytes: u32) {
         if let Some(egress) = self.egress.get_mut(link as usize).and_then(Option::as_mut) {
@@ -144,8 +126,7 @@ impl Packet<'_> {
 
     /// A store or load reaches its GPU's egress.
     pub(super) fn inject(&mut self, now: Time, index: u32, context: &mut Queue<'_>) {
-        self.free_pending.push(index);
-        match self.pending[index as usize] {
+        match self.pending.take(index) {
             Pending::Store(store) => self.inject_store(now, store, context),
             Pending::Load(load) => self.inject_load(now, load, context),
         }
@@ -157,7 +138,7 @@ impl Packet<'_> {
         };
         let copies = store.copier != NONE;
         let transaction = if copies || store.slots.count > 0 {
-            self.open(Transaction {
+            self.transactions.keep(Transaction {
                 actor: store.copier,
                 gpu: store.gpu,
                 target: store.target,
@@ -191,7 +172,7 @@ impl Packet<'_> {
     }
 
     fn inject_load(&mut self, now: Time, load: Load, context: &mut Queue<'_>) {
-        let transaction = self.open(Transaction::of_load(&load));
+        let transaction = self.transactions.keep(Transaction::of_load(&load));
         let by_line = !self.fabric.is_gpu(load.target)
             && load.poll.count == 0
             && load.kind == TrafficKind::SmRead
@@ -213,7 +194,7 @@ impl Packet<'_> {
         flags: u8,
         context: &mut Queue<'_>,
     ) {
-        let record = self.transactions[transaction as usize];
+        let record = self.transactions[transaction];
         let Some(cursor) = self.fabric.path_at(record.gpu, record.target) else {
             return;
         };
@@ -307,7 +288,7 @@ impl Packet<'_> {
                 context.notices.push(Notice::Room(gpu));
             }
             if left == 0 && flags & COPY != 0 {
-                let record = self.transactions[transaction as usize];
+                let record = self.transactions[transaction];
                 context.notices.push(Notice::Departed(record.actor, record.bytes));
             }
         }
@@ -338,7 +319,7 @@ impl Packet<'_> {
 
     /// The last byte of a store is visible.
     pub(super) fn written(&mut self, visible: Time, tlp: Tlp, context: &mut Queue<'_>) {
-        let record = self.close(tlp.transaction);
+        let record = self.transactions.take(tlp.transaction);
         if record.actor != NONE {
             context.notices.push(Notice::Arrived(record.actor, record.bytes, visible));
         }
@@ -347,7 +328,7 @@ impl Packet<'_> {
 
     /// Read data leave the memory or GPU that was asked.
     pub(super) fn complete(&mut self, now: Time, tlp: Tlp, context: &mut Queue<'_>) {
-        let record = &mut self.transactions[tlp.transaction as usize];
+        let record = &mut self.transactions[tlp.transaction];
         let (source, target) = (record.target, record.gpu);
         if record.poll_number > 0 {
             record.seen &= context.slots.all_visible(record.slots) <= now;
@@ -369,7 +350,7 @@ impl Packet<'_> {
 
     /// Read data are back at the GPU that asked.
     fn returned(&mut self, now: Time, tlp: Tlp, context: &mut Queue<'_>) {
-        let record = &mut self.transactions[tlp.transaction as usize];
+        let record = &mut self.transactions[tlp.transaction];
         record.left -= u32::from(tlp.payload);
         if record.left > 0 {
             return;
@@ -378,7 +359,7 @@ impl Packet<'_> {
             self.line_returned(now, tlp.transaction, context);
             return;
         }
-        let record = self.close(tlp.transaction);
+        let record = self.transactions.take(tlp.transaction);
         let (actor, bytes) = (record.actor, record.bytes);
         let poll_number = record.poll_number;
         let seen = poll_number > 0 && record.seen;

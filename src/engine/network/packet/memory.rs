@@ -4,6 +4,7 @@
 use super::super::{Load, NONE, Notice, Wrapped};
 use super::endpoint::Transaction;
 use super::{Event, LAST, LINE, NON_POSTED, Packet, Queue, Tlp};
+use crate::engine::pool::Pool;
 use crate::engine::slots::SlotRange;
 use crate::fabric::{EndpointId, Fabric, LinkId};
 use crate::schedule::Schedule;
@@ -142,7 +143,7 @@ impl Packet<'_> {
         let Some(port) = self.memory_ports[link as usize].as_mut() else { return };
         let model = &self.fabric.memories[port.memory];
         if tlp.class == NON_POSTED {
-            let cold = self.transactions[tlp.transaction as usize].cold;
+            let cold = self.transactions[tlp.transaction].cold;
             let loaded = model.read_loaded.as_ps() * port.read_load.share(now) / 1000;
             let access = model.read.saturating_sub(model.read_service)
                 + Time::from_ps(loaded)
@@ -172,7 +173,7 @@ impl Packet<'_> {
             let to_line_end = (LINE_BYTES - address % LINE_BYTES) as u32;
             let bytes = to_line_end.min(load.bytes - offset);
             let line = self.lines.index(load.gpu, load.target, address / LINE_BYTES);
-            let request = self.open(Transaction {
+            let request = self.transactions.keep(Transaction {
                 actor: load.actor,
                 gpu: load.gpu,
                 target: load.target,
@@ -194,19 +195,19 @@ impl Packet<'_> {
                     self.request(now, request, bytes as u16, LINE, context);
                 }
                 first => {
-                    self.transactions[request as usize].next = first;
+                    self.transactions[request].next = first;
                     self.lines.waiting[line as usize] = request;
                 }
             }
         }
-        self.transactions[parent as usize].left = requests;
+        self.transactions[parent].left = requests;
     }
 
     /// Takes one of the loads that wait for a line, if any.
     fn take_waiting(&mut self, line: u32) -> Option<u32> {
         let first = self.lines.waiting[line as usize];
-        let rank = |request: u32, transactions: &[Transaction]| {
-            let mixed = u64::from(line) << 32 | u64::from(transactions[request as usize].actor);
+        let rank = |request: u32, transactions: &Pool<Transaction>| {
+            let mixed = u64::from(line) << 32 | u64::from(transactions[request].actor);
             // Fibonacci hashing (Knuth, TAOCP 3, section 6.4).
             mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
         };
@@ -215,20 +216,20 @@ impl Packet<'_> {
             if best == NONE || rank(at, &self.transactions) < rank(best, &self.transactions) {
                 best = at;
             }
-            at = self.transactions[at as usize].next;
+            at = self.transactions[at].next;
         }
         if best == NONE {
             return None;
         }
-        let after = self.transactions[best as usize].next;
+        let after = self.transactions[best].next;
         if best == first {
             self.lines.waiting[line as usize] = after;
         } else {
             let mut before = first;
-            while self.transactions[before as usize].next != best {
-                before = self.transactions[before as usize].next;
+            while self.transactions[before].next != best {
+                before = self.transactions[before].next;
             }
-            self.transactions[before as usize].next = after;
+            self.transactions[before].next = after;
         }
         Some(best)
     }
@@ -236,18 +237,18 @@ impl Packet<'_> {
     /// The read of a line is back: one of the loads that wait for the line may ask. Which one is as
     /// good as random to a program, and different from line to line; here a hash of both decides.
     pub(super) fn line_returned(&mut self, now: Time, request: u32, context: &mut Queue<'_>) {
-        let record = self.close(request);
+        let record = self.transactions.take(request);
         match self.take_waiting(record.line) {
             None => self.lines.waiting[record.line as usize] = IDLE,
             Some(next) => {
-                let bytes = self.transactions[next as usize].bytes;
+                let bytes = self.transactions[next].bytes;
                 self.request(now, next, bytes as u16, LINE, context);
             }
         }
-        let parent = &mut self.transactions[record.parent as usize];
+        let parent = &mut self.transactions[record.parent];
         parent.left -= 1;
         if parent.left == 0 {
-            let whole = self.close(record.parent);
+            let whole = self.transactions.take(record.parent);
             let (actor, bytes) = (whole.actor, whole.bytes);
             let notice = Notice::Loaded { actor, at: now, poll_number: 0, seen: false, bytes };
             context.notices.push(notice);
@@ -273,10 +274,8 @@ impl LineTable {
         let memories = fabric.memories.len();
         let mut bytes = vec![0_u64; memories];
         for buffer in &schedule.buffers {
-            if let Some(memory) = (buffer.home as usize).checked_sub(fabric.gpu_count)
-                && !buffer.cold
-            {
-                bytes[memory] += buffer.bytes.div_ceil(4096) * 4096;
+            if let Some(memory) = (buffer.home as usize).checked_sub(fabric.gpu_count) {
+                bytes[memory] += buffer.span();
             }
         }
         let (mut base, mut total) = (Vec::new(), 0);

@@ -13,6 +13,7 @@ mod switch;
 use std::collections::VecDeque;
 
 use super::{Context, LinkUse, Load, NONE, Network, Store, Wrapped};
+use crate::engine::pool::Pool;
 use crate::engine::slots::SlotRange;
 use crate::fabric::regime::SlowedLink;
 use crate::fabric::{END_OF_PATH, EndpointId, Fabric, LinkId};
@@ -103,11 +104,9 @@ pub struct Packet<'a> {
     ports: Vec<Vec<LinkId>>,
     /// Egress of each link that leaves an endpoint.
     egress: Vec<Option<Egress>>,
-    /// Serialization of the link after the one at each place of a path, for cut-through.
-    pending: Vec<Pending>,
-    free_pending: Vec<u32>,
-    transactions: Vec<Transaction>,
-    free_transactions: Vec<u32>,
+    /// Stores and loads between their instructions and the egress.
+    pending: Pool<Pending>,
+    transactions: Pool<Transaction>,
     /// Rates that declared regimes hold groups of links to.
     regulators: Vec<Regulator>,
     memory_ports: Vec<Option<MemoryPort>>,
@@ -177,27 +176,12 @@ impl<'a> Packet<'a> {
             links,
             ports,
             egress,
-            pending: Vec::new(),
-            free_pending: Vec::new(),
-            transactions: Vec::new(),
-            free_transactions: Vec::new(),
+            pending: Pool::new(),
+            transactions: Pool::new(),
             regulators: Vec::new(),
             memory_ports,
             lines: memory::LineTable::new(fabric, schedule),
             hops: 0,
-        }
-    }
-
-    fn keep(&mut self, pending: Pending) -> u32 {
-        match self.free_pending.pop() {
-            Some(index) => {
-                self.pending[index as usize] = pending;
-                index
-            }
-            None => {
-                self.pending.push(pending);
-                self.pending.len() as u32 - 1
-            }
         }
     }
 
@@ -214,12 +198,12 @@ impl Network for Packet<'_> {
     fn store(&mut self, at: Time, store: Store, context: &mut Queue<'_>) {
         let link = self.first_link(store.gpu, store.target);
         self.reserve(link, store.bytes);
-        let index = self.keep(Pending::Store(store));
+        let index = self.pending.keep(Pending::Store(store));
         context.queue.push(at, Wrapped::Network(Event::Inject(index)));
     }
 
     fn load(&mut self, at: Time, load: Load, context: &mut Queue<'_>) {
-        let index = self.keep(Pending::Load(load));
+        let index = self.pending.keep(Pending::Load(load));
         context.queue.push(at, Wrapped::Network(Event::Inject(index)));
     }
 
