@@ -18,6 +18,7 @@ const LAYERS: &[&str] = &[
     "fabric",
     "schedule",
     "algorithm",
+    "selection",
     "engine",
     "prediction",
     "measurement",

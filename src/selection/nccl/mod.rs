@@ -1,0 +1,7 @@
+//! NCCL's choice. The machine as NCCL sees it becomes [`graph::Graph`]s of channels (search, or a
+//! graph file); the tuner prices every algorithm and protocol on them.
+
+pub mod graph;
+pub mod version;
+
+pub use version::Version;
