@@ -2,4 +2,5 @@
 //! call on a machine, by its own beliefs about the machine. What that choice costs on the wires is
 //! not said here: `prediction` and `sweep` time it.
 
+pub mod gpu;
 pub mod nccl;
