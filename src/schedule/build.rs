@@ -96,33 +96,46 @@ impl Builder {
         }
     }
 
-    /// The n x n flag messages of a barrier of one block position; flags are in the memory that
+    /// The flag messages between a group's members, a row a sender; flags are in the memory that
     /// `home` names for the polling rank.
-    pub fn barrier_flags(&mut self, home: impl Fn(u32) -> EndpointId) -> MessageId {
-        let n = self.ranks();
+    pub fn barrier_flags(&mut self, group: &[u32], home: impl Fn(u32) -> EndpointId) -> MessageId {
         let base = self.schedule.messages.len() as u32;
-        for from in 0..n {
-            for to in 0..n {
+        for &from in group {
+            for &to in group {
                 self.message(from, to, home(to), 4, Lines::Plain);
             }
         }
         base
     }
 
-    /// A barrier of all ranks, block by block: threads 0..n of each block store a flag to every
-    /// peer and poll one of each, between two block barriers. `fenced`: with a system fence before
-    /// and acquire polls.
+    /// A barrier of all ranks, block by block: a thread for each peer stores a flag to it and polls
+    /// one of it, between two block barriers. `fenced`: with a system fence before and acquire polls.
     pub fn barrier(&mut self, fenced: bool, home: impl Fn(u32) -> EndpointId + Copy) {
+        let all: Vec<u32> = (0..self.ranks()).collect();
+        self.group_barrier(&all, fenced, home);
+    }
+
+    /// A barrier of some ranks, as [`Builder::barrier`]; none for a rank alone.
+    pub fn group_barrier(
+        &mut self,
+        group: &[u32],
+        fenced: bool,
+        home: impl Fn(u32) -> EndpointId + Copy,
+    ) {
+        if group.len() < 2 {
+            return;
+        }
+        let count = group.len() as u32;
         let blocks = self.schedule.ranks[0].blocks.len();
         for block in 0..blocks {
-            let base = self.barrier_flags(home);
-            for rank in 0..self.ranks() {
+            let base = self.barrier_flags(group, home);
+            for (&rank, index) in group.iter().zip(0..) {
                 self.push(rank, block, Op::BlockBarrier);
                 if fenced {
                     self.push(rank, block, Op::Fence);
                 }
-                self.push(rank, block, Op::SignalPeers(base));
-                self.push(rank, block, Op::PollPeers { base, acquire: fenced });
+                self.push(rank, block, Op::SignalPeers { base, index, count });
+                self.push(rank, block, Op::PollPeers { base, index, count, acquire: fenced });
                 self.push(rank, block, Op::BlockBarrier);
             }
         }

@@ -259,12 +259,41 @@ pub enum Op {
         /// With acquire loads.
         acquire: bool,
     },
-    /// Threads 0..n store a flag to each other rank: messages `base + rank * n + peer`.
-    SignalPeers(MessageId),
-    /// Threads 0..n poll a flag of each other rank: messages `base + peer * n + rank`.
-    PollPeers {
-        /// First message of the n x n.
+    /// Each warp polls the same part of several messages of equal size, one after another in the
+    /// list of messages, until all of it is there: the loads of a trip are out together.
+    PollEach {
+        /// The first.
         base: MessageId,
+        /// How many.
+        count: u32,
+        /// Within each message, wire bytes.
+        offset: u32,
+        /// Of the block, wire bytes of each.
+        bytes: u32,
+        /// Of the first byte within the call's data.
+        data: u32,
+        /// On the first message's data; the others' are added.
+        action: Action,
+    },
+    /// Member `index` of a group stores a flag to each other member, a thread each: messages
+    /// `base + index * count + peer`.
+    SignalPeers {
+        /// First message of the matrix of `count` rows and columns.
+        base: MessageId,
+        /// Own place in the group.
+        index: u32,
+        /// Members.
+        count: u32,
+    },
+    /// Member `index` of a group polls a flag of each other member, a thread each: messages
+    /// `base + peer * count + index`.
+    PollPeers {
+        /// First message of the matrix of `count` rows and columns.
+        base: MessageId,
+        /// Own place in the group.
+        index: u32,
+        /// Members.
+        count: u32,
         /// With acquire loads, each followed by an invalidation.
         acquire: bool,
     },

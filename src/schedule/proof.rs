@@ -184,7 +184,6 @@ impl<'a> Machine<'a> {
 
     /// Runs one operation; false when it has to wait.
     fn step(&mut self, rank: usize, block: usize, op: Op) -> Result<bool, Flaw> {
-        let n = self.schedule.rank_count() as u32;
         match op {
             Op::Load { buffer, offset, bytes, action, .. } => {
                 let first = (offset / ELEMENT_BYTES) as usize;
@@ -205,25 +204,28 @@ impl<'a> Machine<'a> {
                 }
             }
             Op::Poll { message, offset, bytes, data, action } => {
-                let (at, count) = self.message_range(message, offset, bytes);
-                let slots = &self.messages[message as usize][at..at + count];
-                let Some(values) = slots.iter().copied().collect::<Option<Vec<Value>>>() else {
-                    return Ok(false);
-                };
-                self.act(rank, block, data / ELEMENT_BYTES, values, action)?;
+                let each = message..message + 1;
+                return self.poll_each((rank, block), each, (offset, bytes), data, action);
             }
             Op::Flag(message) => self.flags[message as usize] = true,
             Op::PollFlag { message, .. } => return Ok(self.flags[message as usize]),
-            Op::SignalPeers(base) => {
-                for peer in 0..n {
-                    self.flags[(base + rank as u32 * n + peer) as usize] = true;
+            Op::PollEach { base, count, offset, bytes, data, action } => {
+                return self.poll_each(
+                    (rank, block),
+                    base..base + count,
+                    (offset, bytes),
+                    data,
+                    action,
+                );
+            }
+            Op::SignalPeers { base, index, count } => {
+                for peer in 0..count {
+                    self.flags[(base + index * count + peer) as usize] = true;
                 }
             }
-            Op::PollPeers { base, .. } => {
-                let all = (0..n).all(|peer| {
-                    peer == rank as u32 || self.flags[(base + peer * n + rank as u32) as usize]
-                });
-                return Ok(all);
+            Op::PollPeers { base, index, count, .. } => {
+                let seen = |peer| self.flags[(base + peer * count + index) as usize];
+                return Ok((0..count).all(|peer| peer == index || seen(peer)));
             }
             Op::Move { from, from_offset, to, to_offset, bytes } => {
                 let count = elements(u64::from(bytes));
@@ -238,6 +240,31 @@ impl<'a> Machine<'a> {
                 self.buffers[to as usize][..count].copy_from_slice(&values);
             }
             Op::KernelStart(_) | Op::Delay(_) | Op::WaitLoads | Op::Fence | Op::BlockBarrier => {}
+        }
+        Ok(true)
+    }
+
+    /// Polls a part (offset, bytes) of each of some messages; false while something is missing.
+    fn poll_each(
+        &mut self,
+        (rank, block): (usize, usize),
+        messages: std::ops::Range<u32>,
+        (offset, bytes): (u32, u32),
+        data: u32,
+        action: Action,
+    ) -> Result<bool, Flaw> {
+        let mut found = Vec::new();
+        for message in messages {
+            let (at, count) = self.message_range(message, offset, bytes);
+            let slots = &self.messages[message as usize][at..at + count];
+            let Some(values) = slots.iter().copied().collect::<Option<Vec<Value>>>() else {
+                return Ok(false);
+            };
+            found.push(values);
+        }
+        for (index, values) in found.into_iter().enumerate() {
+            let action = if index == 0 { action } else { Action::Add };
+            self.act(rank, block, data / ELEMENT_BYTES, values, action)?;
         }
         Ok(true)
     }

@@ -2,7 +2,7 @@
 
 use super::super::network::{ActorId, Context, Load, Network, Notice, Store, Wrapped};
 use super::super::slots::SlotRange;
-use super::{Machine, State};
+use super::{Machine, State, pieces};
 use crate::fabric::{EndpointId, LinkClass};
 use crate::schedule::{Executor as BlockExecutor, MessageId, Op, WARP_BYTES};
 use crate::topology::TrafficKind;
@@ -125,16 +125,14 @@ impl<N: Network> Machine<'_, N> {
                 self.store(actor, block, home, bytes, SlotRange::one(slot))
             }
             Op::Poll { message, offset, bytes, .. } => {
-                let (skip, bytes) = self.share(actor, bytes);
-                if bytes == 0 {
-                    return Next::Now;
-                }
-                let slot = self.slot(actor, message, (offset + skip) / WARP_BYTES);
-                self.poll(actor, block, message, SlotRange::one(slot), bytes, false)
+                self.poll_each(actor, block, (message, 1), offset, bytes)
+            }
+            Op::PollEach { base, count, offset, bytes, .. } => {
+                self.poll_each(actor, block, (base, count), offset, bytes)
             }
             Op::Flag(_)
             | Op::PollFlag { .. }
-            | Op::SignalPeers(_)
+            | Op::SignalPeers { .. }
             | Op::PollPeers { .. }
             | Op::Fence
                 if !first_warp =>
@@ -150,20 +148,38 @@ impl<N: Network> Machine<'_, N> {
                 let slot = SlotRange::one(self.slot(actor, message, 0));
                 self.poll(actor, block, message, slot, SECTOR, acquire)
             }
-            Op::SignalPeers(base) => self.signal_peers(actor, block, base),
-            Op::PollPeers { base, acquire } => {
-                let n = self.schedule.rank_count() as u32;
-                let rank = self.blocks[block].rank;
-                let first = self.slot(actor, base + rank, 0);
-                // A flag is one slot, so the column of an n x n matrix steps by n.
-                let stride = n;
-                let slots = SlotRange { first, count: n, stride };
-                self.poll(actor, block, base + rank, slots, SECTOR, acquire)
+            Op::SignalPeers { base, index, count } => {
+                self.signal_peers(actor, block, base + index * count, index, count)
+            }
+            Op::PollPeers { base, index, count, acquire } => {
+                let first = self.slot(actor, base + index, 0);
+                // A flag is one slot, so a column of the matrix steps by the length of a row.
+                let slots = SlotRange { first, count, stride: count };
+                self.poll(actor, block, base + index, slots, SECTOR, acquire)
             }
             Op::Fence => self.fence(block),
             Op::BlockBarrier => self.block_barrier(actor, block),
             Op::Copy { .. } => self.copy_start(actor, block),
         }
+    }
+
+    /// Polls an actor's part of some messages of equal size: the first of them, and how many.
+    fn poll_each(
+        &mut self,
+        actor: ActorId,
+        block: usize,
+        (base, count): (MessageId, u32),
+        offset: u32,
+        bytes: u32,
+    ) -> Next {
+        let (skip, bytes) = self.share(actor, bytes);
+        if bytes == 0 {
+            return Next::Now;
+        }
+        let first = self.slot(actor, base, (offset + skip) / WARP_BYTES);
+        let stride = pieces(self.schedule.messages[base as usize].bytes);
+        let slots = SlotRange { first, count, stride };
+        self.poll(actor, block, base, slots, bytes * count, false)
     }
 
     fn slot(&self, actor: ActorId, message: MessageId, piece: u32) -> u32 {
@@ -358,14 +374,20 @@ impl<N: Network> Machine<'_, N> {
         self.network.load(at, load, &mut context);
     }
 
-    fn signal_peers(&mut self, actor: ActorId, block: usize, base: MessageId) -> Next {
-        let n = self.schedule.rank_count() as u32;
-        let rank = self.blocks[block].rank;
-        let own = self.slot(actor, base + rank * n + rank, 0);
+    /// Stores the flags of a row of the matrix, its own among them at once.
+    fn signal_peers(
+        &mut self,
+        actor: ActorId,
+        block: usize,
+        row: MessageId,
+        index: u32,
+        count: u32,
+    ) -> Next {
+        let own = self.slot(actor, row + index, 0);
         self.notices.push(Notice::Visible(SlotRange::one(own), self.now));
         let mut last = self.now;
-        for peer in (0..n).filter(|&peer| peer != rank) {
-            let message = base + rank * n + peer;
+        for peer in (0..count).filter(|&peer| peer != index) {
+            let message = row + peer;
             let slot = SlotRange::one(self.slot(actor, message, 0));
             let record = self.schedule.messages[message as usize];
             // One warp instruction with a lane a peer: the egress is not refused to flags.
@@ -459,8 +481,9 @@ impl<N: Network> Machine<'_, N> {
         let op = self.blocks[block].ops[record.position as usize - 1];
         let (message, bytes) = match op {
             Op::Poll { message, bytes, .. } => (message, self.share(actor, bytes).1),
+            Op::PollEach { base, count, bytes, .. } => (base, count * self.share(actor, bytes).1),
             Op::PollFlag { message, .. } => (message, SECTOR),
-            Op::PollPeers { base, .. } => (base + self.blocks[block].rank, SECTOR),
+            Op::PollPeers { base, index, .. } => (base + index, SECTOR),
             _ => return,
         };
         self.poll_load(actor, block, message, slots, bytes);

@@ -16,10 +16,9 @@ fn expected(fabric: &Fabric, schedule: &Schedule) -> Vec<u64> {
             payload[link as usize] += u64::from(bytes);
         }
     };
-    let n = schedule.rank_count() as u32;
     let buffer = |index: u32| schedule.buffers[index as usize].home;
     let message = |index: u32| schedule.messages[index as usize];
-    for (rank, program) in schedule.ranks.iter().enumerate() {
+    for program in &schedule.ranks {
         for op in program.blocks.iter().flat_map(|block| &block.ops) {
             match *op {
                 Op::Load { buffer: from, bytes, .. } => add(buffer(from), program.gpu, bytes),
@@ -28,9 +27,9 @@ fn expected(fabric: &Fabric, schedule: &Schedule) -> Vec<u64> {
                 }
                 Op::Send { message: to, bytes, .. } => add(program.gpu, message(to).home, bytes),
                 Op::Flag(to) => add(program.gpu, message(to).home, message(to).bytes),
-                Op::SignalPeers(base) => {
-                    for peer in (0..n).filter(|&peer| peer != rank as u32) {
-                        let flag = message(base + rank as u32 * n + peer);
+                Op::SignalPeers { base, index, count } => {
+                    for peer in (0..count).filter(|&peer| peer != index) {
+                        let flag = message(base + index * count + peer);
                         add(program.gpu, flag.home, flag.bytes);
                     }
                 }
@@ -39,6 +38,7 @@ fn expected(fabric: &Fabric, schedule: &Schedule) -> Vec<u64> {
                 | Op::Delay(_)
                 | Op::WaitLoads
                 | Op::Poll { .. }
+                | Op::PollEach { .. }
                 | Op::PollFlag { .. }
                 | Op::PollPeers { .. }
                 | Op::Fence
