@@ -12,7 +12,7 @@ use collsim::algorithm::{Implementation, Kernel, Protocol, Request, Transport, b
 use collsim::engine::{Fidelity, RunOptions, simulate};
 use collsim::fabric::{Calibration, CompileOptions, Fabric};
 use collsim::input::load_topology;
-use collsim::schedule::Schedule;
+use collsim::schedule::{Collective, Schedule};
 
 const MACHINE: &str = "rtxpro6000x8";
 /// All-reduces of a step, each simulated: nothing is reused.
@@ -53,8 +53,10 @@ impl Bench {
             kernel: Kernel::of(implementation, &self.calibration, &self.model)?,
             transport: Transport::Peer,
             blocks: None,
+            threads: None,
+            orders: Vec::new(),
         };
-        Ok(build(find(algorithm)?, &request)?)
+        Ok(build(find(Collective::AllReduce, algorithm)?, &request)?)
     }
 
     #[expect(clippy::disallowed_methods, reason = "the clock is what is asked for")]

@@ -3,7 +3,7 @@
 
 use super::one_shot_pull::{THREADS, blocks_for};
 use super::{Algorithm, Protocol, Request};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::schedule::build::{Builder, trips};
 use crate::schedule::{Collective, Op, Role, Schedule};
 
@@ -19,12 +19,6 @@ pub const ALGORITHM: Algorithm = Algorithm {
 fn build(request: &Request<'_>) -> Result<Schedule> {
     let n = request.ranks();
     let kernel = request.kernel;
-    if !request.bytes.is_multiple_of(16 * u64::from(n)) {
-        return Err(Error::request(
-            format!("{} bytes do not split into {n} pieces of 16-byte elements", request.bytes),
-            format!("use a multiple of {}", 16 * n),
-        ));
-    }
     let piece = (request.bytes / u64::from(n)) as u32;
     let blocks = request.blocks.unwrap_or_else(|| blocks_for(u64::from(piece))) as usize;
     let mut builder = Builder::new("all-to-all", &request.gpus, blocks, THREADS);

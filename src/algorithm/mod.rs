@@ -17,6 +17,7 @@ pub mod two_shot_pull;
 use crate::error::{Error, Result};
 use crate::fabric::{EndpointId, Fabric};
 use crate::schedule::{Collective, Schedule};
+use crate::suggestion::did_you_mean;
 
 pub use kernel::{Implementation, Kernel};
 
@@ -73,14 +74,29 @@ pub struct Request<'a> {
     pub kernel: Kernel,
     /// Which memory carries the data.
     pub transport: Transport,
-    /// Blocks of each rank, where the caller decides; otherwise the implementation's own rule.
+    /// Blocks of each rank, where the caller decides; otherwise the implementation's own rule. For
+    /// NCCL the channels of the communicator, of which a small call uses fewer.
     pub blocks: Option<u32>,
+    /// Threads of a block, where the caller decides. `blocks` is then what the call uses, not what
+    /// it may use.
+    pub threads: Option<u32>,
+    /// Order of the ranks around the ring, or along the chain from its root, by channel; channels
+    /// take them in turn. Empty: the order of `gpus` for all.
+    pub orders: Vec<Vec<u32>>,
 }
 
 impl Request<'_> {
     /// Number of ranks.
     pub fn ranks(&self) -> u32 {
         self.gpus.len() as u32
+    }
+
+    /// Order of the ranks around a channel's ring, or along its chain from the root.
+    pub fn order(&self, channel: u32) -> Vec<u32> {
+        match self.orders.len() {
+            0 => (0..self.ranks()).collect(),
+            count => self.orders[channel as usize % count].clone(),
+        }
     }
 
     /// Memory of the inbox that `to` polls for what `from` stores.
@@ -132,16 +148,23 @@ pub const ALGORITHMS: &[Algorithm] = &[
     all_to_all::ALGORITHM,
 ];
 
-/// The algorithm of this name.
+/// The algorithms of a collective.
+pub fn of(collective: Collective) -> impl Iterator<Item = &'static Algorithm> {
+    ALGORITHMS.iter().filter(move |algorithm| algorithm.collective == collective)
+}
+
+/// The algorithm of this name that does this collective.
 ///
 /// # Errors
 /// When there is none, with the names that are.
-pub fn find(name: &str) -> Result<&'static Algorithm> {
-    ALGORITHMS.iter().find(|algorithm| algorithm.name == name).ok_or_else(|| {
-        let known: Vec<&str> = ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
+pub fn find(collective: Collective, name: &str) -> Result<&'static Algorithm> {
+    of(collective).find(|algorithm| algorithm.name == name).ok_or_else(|| {
+        let known: Vec<&str> = of(collective).map(|algorithm| algorithm.name).collect();
+        let guess = did_you_mean(name, known.iter().copied());
+        let space = if guess.is_empty() { "" } else { " " };
         Error::request(
-            format!("there is no algorithm `{name}`"),
-            format!("known: {}", known.join(", ")),
+            format!("there is no {} algorithm `{name}`", collective.title()),
+            format!("{guess}{space}known: {}", known.join(", ")),
         )
     })
 }
@@ -152,7 +175,8 @@ pub const BYTES_MAX: u64 = 256 << 20;
 /// Builds the schedule of a call, refusing what no algorithm can do.
 ///
 /// # Errors
-/// Fewer than two ranks, a size that is no multiple of 16 bytes, or one too large.
+/// Fewer than two ranks, a size that does not split into elements of 16 bytes or is too large, or
+/// ring orders that do not name every rank once.
 pub fn build(algorithm: &Algorithm, request: &Request<'_>) -> Result<Schedule> {
     if request.ranks() < 2 {
         return Err(Error::request(
@@ -160,11 +184,22 @@ pub fn build(algorithm: &Algorithm, request: &Request<'_>) -> Result<Schedule> {
             "choose a machine with two GPUs or more",
         ));
     }
-    if request.bytes == 0 || !request.bytes.is_multiple_of(16) {
+    let rounded = algorithm.collective.round_up(request.bytes, request.gpus.len());
+    if request.bytes != rounded {
         return Err(Error::request(
-            format!("{} bytes are no multiple of 16", request.bytes),
-            "these kernels move 16 bytes a thread: round up",
+            format!("{} bytes do not split into elements of 16 bytes", request.bytes),
+            format!("these kernels move 16 bytes a thread: round up to {rounded}"),
         ));
+    }
+    for order in &request.orders {
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        if !sorted.into_iter().eq(0..request.ranks()) {
+            return Err(Error::request(
+                format!("{order:?} is no order of {} ranks", request.ranks()),
+                "a ring order names every rank once",
+            ));
+        }
     }
     if request.bytes > BYTES_MAX {
         return Err(Error::request(

@@ -48,6 +48,10 @@ pub(super) struct Predict {
     /// Workload: a scenario file or the name of a built-in one (`simulate scenarios`).
     #[arg(long, value_name = "FILE|NAME", default_value = "kimi-k25-tp8")]
     pub(super) scenario: String,
+    /// What the calls compute: all_reduce, all_gather, reduce_scatter, broadcast, reduce or
+    /// all_to_all; left out: the scenario's.
+    #[arg(long, value_name = "NAME")]
+    pub(super) collective: Option<String>,
     /// Only these algorithms, such as ring,one_shot_pull.
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub(super) algo: Vec<String>,

@@ -10,7 +10,6 @@ use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
 use crate::input::{load_scenario, topology_json};
-use crate::prediction::case::round_up;
 use crate::prediction::{Case, CaseOptions, Machine};
 use crate::report::table::TableFormat;
 use crate::report::{assumptions, explain, first_screen, json, sizes};
@@ -18,7 +17,7 @@ use crate::sweep::Question;
 use crate::sweep::nearby::figures_of;
 use crate::sweep::sizes::{Sizes, sweep};
 use crate::units::format_thousands;
-use crate::workload::Scenario;
+use crate::workload::{Collective, Scenario};
 
 /// Machines of the same GPUs, by a short name.
 const WIRINGS: [(&str, &str); 4] = [
@@ -40,6 +39,9 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         // Nobody reported a step of so many calls.
         scenario.reported_on = None;
     }
+    let mut notes = Vec::new();
+    let collective = select::collective(options, &scenario)?;
+    select::steps(&mut scenario, collective, &mut notes);
     let calibration = Calibration::embedded()?;
     let topology = load::topology(name, &calibration)?;
     let out = options.out.as_deref();
@@ -53,7 +55,6 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         output.plain(&stage::fabric(&machine.nominal.fabric), out)?;
         return Ok(Outcome::Done);
     }
-    let mut notes = Vec::new();
     let gpu_count = machine.nominal.fabric.gpu_count;
     let gpus =
         select::gpus(options, &machine.topology, gpu_count, scenario.tensor_parallel, &mut notes)?;
@@ -68,10 +69,12 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
     if options.fidelity != Model::Packet {
         notes.push(format!("network model: {}", fidelity(options.fidelity).name()));
     }
-    let cases = some(options, select::cases(options, &machine, &gpus)?)?;
+    let cases = some(options, select::cases(options, collective, &machine, &gpus)?)?;
     let case_options = CaseOptions {
         gpus,
         blocks: options.blocks,
+        threads: None,
+        orders: Vec::new(),
         fidelity: fidelity(options.fidelity),
         every_call: options.every_call.then_some(scenario.steps[0].calls),
         calls_max: None,
@@ -146,7 +149,7 @@ impl Asked<'_> {
         output: &mut Output,
     ) -> std::result::Result<(), Failure> {
         for step in &self.scenario.steps {
-            let rounded = round_up(step.bytes);
+            let rounded = step.collective.round_up(step.bytes, self.case_options.gpus.len());
             if rounded != step.bytes {
                 notes.push(format!(
                     "{} of {} B is simulated with {}: these kernels move 16 bytes a thread",
@@ -191,8 +194,10 @@ impl Asked<'_> {
             let mut text = String::new();
             if format == TableFormat::Text {
                 text = format!(
-                    "# all-reduce on GPUs {:?} of {}; times in us, rates in GB/s (1e9)\n",
-                    self.case_options.gpus, self.machine.topology.name
+                    "# {} on GPUs {:?} of {}; times in us, rates in GB/s (1e9)\n",
+                    self.scenario.steps[0].collective.title(),
+                    self.case_options.gpus,
+                    self.machine.topology.name
                 );
             }
             if format == TableFormat::Text && rows.iter().flatten().any(|c| !c.regimes.is_empty()) {
@@ -231,6 +236,7 @@ impl Around {
             || options.proto.is_some()
             || options.blocks.is_some()
             || options.no_regimes
+            || asked.scenario.steps[0].collective != Collective::AllReduce
             || options.fidelity != Model::Packet;
         if narrowed {
             return Ok(Around::default());

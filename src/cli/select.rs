@@ -1,14 +1,15 @@
 //! Which GPUs and which algorithms an answer is about.
 
 use super::arguments::Predict;
-use crate::algorithm::{self, ALGORITHMS, Implementation, Protocol, Transport};
+use crate::algorithm::{self, Implementation, Protocol, Transport};
 use crate::error::{Error, Result};
-use crate::prediction::cases::all_reduces;
+use crate::prediction::cases::cases as prediction_cases;
 use crate::prediction::ring_order::nvlink_ring;
 use crate::prediction::{Case, Machine};
 use crate::schedule::Collective;
 use crate::suggestion::did_you_mean;
 use crate::topology::Topology;
+use crate::workload::{Scenario, Step};
 
 /// GPUs in the order of ranks, and what to note about them.
 pub(super) fn gpus(
@@ -59,9 +60,14 @@ pub(super) fn gpus(
 }
 
 /// The cases that the options leave.
-pub(super) fn cases(options: &Predict, machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
+pub(super) fn cases(
+    options: &Predict,
+    collective: Collective,
+    machine: &Machine,
+    gpus: &[u32],
+) -> Result<Vec<Case>> {
     let protocol = options.proto.as_deref().map(protocol).transpose()?;
-    let mut cases = all_reduces(machine, gpus)?;
+    let mut cases = prediction_cases(collective, machine, gpus)?;
     if protocol.is_some() {
         // Whoever names a protocol gets it at every size.
         cases.iter_mut().for_each(|case| case.large = None);
@@ -77,7 +83,7 @@ pub(super) fn cases(options: &Predict, machine: &Machine, gpus: &[u32]) -> Resul
     }
     let mut chosen: Vec<Case> = Vec::new();
     for name in &options.algo {
-        let algorithm = all_reduce(name)?;
+        let algorithm = algorithm::find(collective, name)?;
         let fits = |case: &&Case| {
             case.algorithm.name == algorithm.name
                 && protocol.map_or(!case.extra || algorithm.name == "chain", |p| p == case.protocol)
@@ -112,20 +118,36 @@ fn protocol(name: &str) -> Result<Protocol> {
     })
 }
 
-fn all_reduce(name: &str) -> Result<&'static algorithm::Algorithm> {
-    let names: Vec<&str> = ALGORITHMS
-        .iter()
-        .filter(|algorithm| algorithm.collective == Collective::AllReduce)
-        .map(|algorithm| algorithm.name)
-        .collect();
-    if names.contains(&name) {
-        return algorithm::find(name);
+/// The collective of this name; none: the first step's.
+pub(super) fn collective(options: &Predict, scenario: &Scenario) -> Result<Collective> {
+    let Some(name) = &options.collective else {
+        return Ok(scenario.steps[0].collective);
+    };
+    Collective::from_name(name).ok_or_else(|| {
+        let names = Collective::ALL.map(|entry| entry.1);
+        let guess = did_you_mean(name, names);
+        Error::request(
+            format!("there is no collective `{name}`"),
+            format!("{guess}{}known: {}", space(&guess), names.join(", ")),
+        )
+    })
+}
+
+/// Leaves the steps of one collective; where there is none, all steps are asked of it.
+pub(super) fn steps(scenario: &mut Scenario, collective: Collective, notes: &mut Vec<String>) {
+    let (wanted, others): (Vec<Step>, Vec<Step>) =
+        std::mem::take(&mut scenario.steps).into_iter().partition(|s| s.collective == collective);
+    if wanted.is_empty() {
+        notes.push(format!("the steps of {} as {}", scenario.name, collective.title()));
+        scenario.steps = others.into_iter().map(|step| Step { collective, ..step }).collect();
+        scenario.reported.clear();
+        return;
     }
-    let guess = did_you_mean(name, names.iter().copied());
-    Err(Error::request(
-        format!("there is no all-reduce algorithm `{name}`"),
-        format!("{guess}{}known: {}", space(&guess), names.join(", ")),
-    ))
+    for step in &others {
+        let (name, flag) = (&step.name, step.collective.name());
+        notes.push(format!("step {name} is another collective: --collective {flag}"));
+    }
+    scenario.steps = wanted;
 }
 
 fn space(guess: &str) -> &'static str {

@@ -6,6 +6,7 @@
 
 use super::{EndpointId, Fabric, LinkId};
 use crate::units::{Bandwidth, Time};
+use crate::workload::Collective;
 
 /// The bound of one call, with what sets it.
 #[derive(Clone, Debug)]
@@ -20,38 +21,57 @@ pub struct Bound {
     pub limit: String,
 }
 
+/// Bytes that must cross from some ranks to the others, as a share of the call's size, whatever the
+/// algorithm, when nothing is added or copied inside a switch. `from` of `n` ranks are on the sending
+/// side; `root_sends` says on which side rank 0 is.
+///
+/// Each result that depends on a rank's data of the other side crosses once: the sums of an
+/// all-reduce, the receivers' sums of a reduce-scatter, the senders' pieces of an all-gather, each
+/// pair's piece of an all-to-all. A single GPU of an all-reduce carries `2 (n-1)/n` (Patarasuk and
+/// Yuan, J. Parallel Distrib. Comput. 69, 2009).
+fn share(collective: Collective, from: usize, n: usize, root_sends: bool) -> f64 {
+    let (from, to, n) = (from as f64, (n - from) as f64, n as f64);
+    match collective {
+        Collective::AllReduce if from <= 1.0 => 2.0 * (n - 1.0) / n,
+        Collective::AllReduce => 1.0,
+        Collective::AllGather => from / n,
+        Collective::ReduceScatter => to / n,
+        Collective::Broadcast => f64::from(u8::from(root_sends)),
+        Collective::Reduce => f64::from(u8::from(!root_sends)),
+        Collective::AllToAll => from * to / n,
+    }
+}
+
 impl Fabric {
-    /// The bound of an all-reduce of `bytes` over GPUs `gpus`, without in-switch reduction.
-    ///
-    /// Every GPU's links carry at least `2 S (n-1)/n` in and out (Patarasuk and Yuan 2009), and any
-    /// cut through the machine carries at least `S` each way: one reduced half in, the other out.
-    pub fn all_reduce_bound(&self, gpus: &[usize], bytes: u64) -> Bound {
-        let n = gpus.len() as f64;
-        let latency = self.diameter(gpus);
-        if gpus.len() < 2 {
+    /// The bound of a call of `bytes` over GPUs `gpus`, the root first, without in-switch reduction
+    /// or multicast.
+    pub fn bound(&self, collective: Collective, gpus: &[usize], bytes: u64) -> Bound {
+        let n = gpus.len();
+        let latency = self.farthest(collective, gpus);
+        if n < 2 {
             let time = Time::ZERO;
             return Bound { time, latency: time, transfer: time, limit: "nothing to do".into() };
         }
         let mut transfer = Time::ZERO;
         let mut limit = "latency".to_string();
-        let mut consider = |needed: f64, links: &[LinkId], name: String| {
+        let mut consider = |senders: &[usize], links: &[LinkId], name: String| {
             let rate: f64 = links.iter().map(|&link| self.payload_rate(link).as_gb_per_s()).sum();
-            let time = Time::from_ns(needed / rate.max(1e-9));
+            let needed = share(collective, senders.len(), n, senders.contains(&gpus[0]));
+            let time = Time::from_ns(needed * bytes as f64 / rate.max(1e-9));
             if time > transfer {
                 transfer = time;
                 limit = name;
             }
         };
         for (link, senders) in self.cut_links(gpus) {
-            let needed = if senders.len() == 1 { 2.0 * (n - 1.0) / n } else { 1.0 };
-            consider(needed * bytes as f64, &[link], self.links[link as usize].label.clone());
+            consider(&senders, &[link], self.links[link as usize].label.clone());
         }
         for (a, b) in self.socket_pairs() {
             let links: Vec<LinkId> = (0..self.links.len() as u32)
                 .filter(|&link| self.links[link as usize].sockets == Some((a, b)))
                 .collect();
-            if self.crosses(gpus, &links) {
-                consider(bytes as f64, &links, format!("socket {a} -> socket {b}"));
+            if let Some(senders) = self.senders_across(gpus, &links) {
+                consider(&senders, &links, format!("socket {a} -> socket {b}"));
             }
         }
         let time = latency.max(transfer);
@@ -61,9 +81,13 @@ impl Fabric {
         Bound { time, latency, transfer, limit }
     }
 
-    /// The longest idle one-way trip of a flag between two of the GPUs.
-    pub fn diameter(&self, gpus: &[usize]) -> Time {
-        let pairs = gpus.iter().flat_map(|&a| gpus.iter().map(move |&b| (a, b)));
+    /// The longest idle one-way trip of a flag that a result depends on: from or to the root, or
+    /// between any two of the GPUs.
+    fn farthest(&self, collective: Collective, gpus: &[usize]) -> Time {
+        let from =
+            if collective == Collective::Broadcast { &gpus[..1.min(gpus.len())] } else { gpus };
+        let to = if collective == Collective::Reduce { &gpus[..1.min(gpus.len())] } else { gpus };
+        let pairs = from.iter().flat_map(|&a| to.iter().map(move |&b| (a, b)));
         pairs
             .filter(|(a, b)| a != b)
             .filter_map(|(a, b)| self.flag_latency(a, b))
@@ -110,12 +134,41 @@ impl Fabric {
         pairs
     }
 
-    fn crosses(&self, gpus: &[usize], links: &[LinkId]) -> bool {
-        gpus.iter().any(|&a| {
-            gpus.iter().any(|&b| {
-                self.path(a as EndpointId, b as EndpointId)
-                    .is_some_and(|path| path.iter().any(|link| links.contains(link)))
-            })
-        })
+    /// The GPUs whose way to some other one leads over the links, if all those and no others reach
+    /// the rest so: then the links are a cut.
+    fn senders_across(&self, gpus: &[usize], links: &[LinkId]) -> Option<Vec<usize>> {
+        let uses = |a: usize, b: usize| {
+            self.path(a as EndpointId, b as EndpointId)
+                .is_some_and(|path| path.iter().any(|link| links.contains(link)))
+        };
+        let sends = |a: usize| gpus.iter().any(|&b| a != b && uses(a, b));
+        let (senders, others): (Vec<usize>, Vec<usize>) = gpus.iter().partition(|&&a| sends(a));
+        let parted = others.iter().all(|&b| senders.iter().all(|&a| uses(a, b)));
+        (parted && !senders.is_empty() && !others.is_empty()).then_some(senders)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_one_gpu_are_the_bus_factors() {
+        // Sending by one of 8: all-reduce 2 x 7/8, reduce-scatter and all-to-all 7/8; receiving by
+        // one of 8, all-gather 7/8. nccl-tests divides by the same.
+        let n = 8;
+        for (collective, from, root_sends) in [
+            (Collective::AllReduce, 1, true),
+            (Collective::AllGather, 7, true),
+            (Collective::ReduceScatter, 1, true),
+            (Collective::AllToAll, 1, true),
+            (Collective::Broadcast, 1, true),
+            (Collective::Reduce, 7, false),
+        ] {
+            let found = share(collective, from, n, root_sends);
+            assert!((found - collective.bus_factor(n)).abs() < 1e-12, "{collective:?}");
+        }
+        // Four and four: 16 pairs of eighths.
+        assert!((share(Collective::AllToAll, 4, n, true) - 2.0).abs() < 1e-12);
     }
 }

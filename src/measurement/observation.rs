@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::algorithm::{Implementation, Protocol};
+use crate::schedule::Collective;
 
 /// A memory, named without a compiled machine.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,6 +115,8 @@ pub enum Run {
     Copies(Vec<Copy>),
     /// A collective; figure 0 is its time, us.
     Collective {
+        /// What it computes.
+        collective: Collective,
         /// Entry of the algorithm table.
         algorithm: &'static str,
         /// Protocol.

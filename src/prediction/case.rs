@@ -13,7 +13,7 @@ use crate::algorithm::{self, Algorithm, Implementation, Kernel, Protocol, Reques
 use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
 use crate::fabric::calibration::relative_uncertainty;
-use crate::schedule::Schedule;
+use crate::schedule::{Collective, Schedule};
 use crate::topology::Confidence;
 use crate::units::Time;
 
@@ -43,6 +43,10 @@ pub struct CaseOptions {
     pub gpus: Vec<u32>,
     /// Blocks or channels, where told.
     pub blocks: Option<u32>,
+    /// Threads of a block, where told: see [`Request::threads`].
+    pub threads: Option<u32>,
+    /// Ring orders by channel: see [`Request::orders`].
+    pub orders: Vec<Vec<u32>>,
     /// Network model.
     pub fidelity: Fidelity,
     /// Simulate this many calls instead of a few that are scaled.
@@ -56,13 +60,15 @@ pub struct CaseOptions {
 pub struct CasePrediction {
     /// What people call it.
     pub title: String,
+    /// What the call computes.
+    pub collective: Collective,
     /// Word on the command line.
     pub algorithm: &'static str,
     /// Protocol by NCCL's name.
     pub protocol: &'static str,
     /// Bytes asked for.
     pub bytes: u64,
-    /// Bytes simulated: rounded up to 16.
+    /// Bytes simulated: rounded up to whole elements of 16 bytes.
     pub bytes_rounded: u64,
     /// Time of a call, us, with its 80 % range.
     pub time_us: Range,
@@ -131,9 +137,10 @@ impl Case {
         bytes: u64,
         options: &CaseOptions,
     ) -> Result<CasePrediction> {
-        let anchor = self.anchor(machine, round_up(bytes).min(EXACT_BYTES), options)?;
+        let near = self.round_up(bytes, options).min(self.exact(options));
+        let anchor = self.anchor(machine, near, options)?;
         let growth = Growths::of(self, machine, &[bytes], options, &anchor)?;
-        Ok(anchor.prediction(bytes, &growth))
+        Ok(anchor.prediction(bytes, self.round_up(bytes, options), &growth))
     }
 
     /// Predicts calls that are all larger than [`EXACT_BYTES`], simulating only what they share.
@@ -146,9 +153,11 @@ impl Case {
         sizes: &[u64],
         options: &CaseOptions,
     ) -> Result<Vec<CasePrediction>> {
-        let anchor = self.anchor(machine, EXACT_BYTES, options)?;
+        let anchor = self.anchor(machine, self.exact(options), options)?;
         let growth = Growths::of(self, machine, sizes, options, &anchor)?;
-        Ok(sizes.iter().map(|&bytes| anchor.prediction(bytes, &growth)).collect())
+        let rounded = |bytes| self.round_up(bytes, options);
+        let each = sizes.iter().map(|&bytes| anchor.prediction(bytes, rounded(bytes), &growth));
+        Ok(each.collect())
     }
 
     /// Simulates a call of a size that is run packet by packet.
@@ -171,6 +180,7 @@ impl Case {
         let limit = bottleneck(fabric, self, &kernel, &run, waiting, by_regime, options);
         let prediction = CasePrediction {
             title: self.title_at(bytes, options.gpus.len()),
+            collective: self.algorithm.collective,
             algorithm: self.algorithm.name,
             protocol: self.protocol_at(bytes, options.gpus.len()).name(),
             bytes,
@@ -196,8 +206,8 @@ impl Case {
     /// # Errors
     /// As [`Case::predict`].
     pub fn nominal_us(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> Result<f64> {
-        let rounded = round_up(bytes);
-        let near = rounded.min(EXACT_BYTES);
+        let rounded = self.round_up(bytes, options);
+        let near = rounded.min(self.exact(options));
         let us = self.run(&machine.nominal, machine, near, options)?.time.as_us();
         Ok(self.growth(&machine.nominal, machine, &[rounded], options)?.time_us(us, rounded))
     }
@@ -212,7 +222,17 @@ impl Case {
         bytes: u64,
         options: &CaseOptions,
     ) -> Result<Schedule> {
-        self.build(&machine.nominal, machine, round_up(bytes), options)
+        self.build(&machine.nominal, machine, self.round_up(bytes, options), options)
+    }
+
+    /// The size that stands for `bytes`: these kernels move 16 bytes a thread.
+    pub fn round_up(&self, bytes: u64, options: &CaseOptions) -> u64 {
+        self.algorithm.collective.round_up(bytes, options.gpus.len())
+    }
+
+    /// Largest call that is run packet by packet: [`EXACT_BYTES`], rounded.
+    fn exact(&self, options: &CaseOptions) -> u64 {
+        self.round_up(EXACT_BYTES, options)
     }
 
     pub(super) fn kernel(&self, variant: &Variant, machine: &Machine) -> Result<Kernel> {
@@ -234,6 +254,8 @@ impl Case {
             kernel: self.kernel(variant, machine)?,
             transport: self.transport.clone(),
             blocks: options.blocks,
+            threads: options.threads,
+            orders: options.orders.clone(),
         };
         algorithm::build(self.algorithm, &request)
     }
@@ -279,7 +301,7 @@ impl Case {
         options: &CaseOptions,
     ) -> Result<Growth> {
         let build = |bytes| self.build(variant, machine, bytes, options);
-        Growth::of(&variant.fabric, EXACT_BYTES, sizes, build)
+        Growth::of(&variant.fabric, self.exact(options), sizes, build)
     }
 
     /// Relative standard deviation over the calibration's uncertainty. The sensitivities come from
@@ -287,7 +309,7 @@ impl Case {
     fn sigma(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> Result<f64> {
         let quick =
             CaseOptions { fidelity: Fidelity::MaxMin, every_call: Some(1), ..options.clone() };
-        let bytes = bytes.min(FEW_CALLS_BYTES);
+        let bytes = bytes.min(self.round_up(FEW_CALLS_BYTES, options));
         if machine.moved.is_empty() {
             return Ok(RESIDUAL);
         }
@@ -321,7 +343,7 @@ impl Growths {
         options: &CaseOptions,
         anchor: &Anchor,
     ) -> Result<Growths> {
-        let sizes: Vec<u64> = sizes.iter().map(|&bytes| round_up(bytes)).collect();
+        let sizes: Vec<u64> = sizes.iter().map(|&bytes| case.round_up(bytes, options)).collect();
         let nominal = case.growth(&machine.nominal, machine, &sizes, options)?;
         let bare = match &machine.without_regimes {
             Some(variant) if anchor.bare_us.is_some() => {
@@ -334,9 +356,8 @@ impl Growths {
 }
 
 impl Anchor {
-    /// The prediction of a call of `bytes`, grown from this one.
-    fn prediction(&self, bytes: u64, growth: &Growths) -> CasePrediction {
-        let rounded = round_up(bytes);
+    /// The prediction of a call of `bytes`, simulated as `rounded`, grown from this one.
+    fn prediction(&self, bytes: u64, rounded: u64, growth: &Growths) -> CasePrediction {
         let us = growth.nominal.time_us(self.us, rounded);
         let bare = self.bare_us.zip(growth.bare.as_ref());
         let bare = bare.map(|(us, growth)| growth.time_us(us, rounded));
@@ -349,15 +370,10 @@ impl Anchor {
             bytes_rounded: rounded,
             time_us: Range::around(us, sigma),
             without_regimes_us: bare.map(|bare| Range::around(bare, self.sigma)),
-            extrapolated: rounded > EXACT_BYTES,
+            extrapolated: rounded > growth.nominal.exact(),
             ..self.prediction.clone()
         }
     }
-}
-
-/// These kernels move 16 bytes a thread.
-pub fn round_up(bytes: u64) -> u64 {
-    bytes.max(1).next_multiple_of(16)
 }
 
 /// How far the last two calls differ, relative to the last.

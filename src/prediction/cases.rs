@@ -4,6 +4,39 @@ use super::case::Case;
 use super::machine::Machine;
 use crate::algorithm::{self, Implementation, Protocol, Transport};
 use crate::error::Result;
+use crate::schedule::Collective;
+
+/// The ways to do a collective on these GPUs.
+///
+/// # Errors
+/// Never for the embedded table of algorithms.
+pub fn cases(collective: Collective, machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
+    if collective == Collective::AllReduce {
+        return all_reduces(machine, gpus);
+    }
+    let nvlink = machine.has_nvlink(gpus);
+    let mut cases = Vec::new();
+    for algorithm in algorithm::of(collective) {
+        for &protocol in algorithm.protocols {
+            let lines_first = algorithm.protocols.contains(&Protocol::Ll);
+            cases.push(Case {
+                algorithm,
+                protocol,
+                large: (protocol == Protocol::Ll).then_some(Protocol::Simple),
+                implementation: Implementation::Nccl,
+                transport: Transport::Peer,
+                title: format!("{} {} (NCCL)", algorithm.title, protocol.name()),
+                // LL changes to Simple by itself, and LL128 needs NVLink.
+                extra: match protocol {
+                    Protocol::Ll => false,
+                    Protocol::Ll128 => !nvlink,
+                    Protocol::Simple => lines_first,
+                },
+            });
+        }
+    }
+    Ok(cases)
+}
 
 /// The ways to do an all-reduce on these GPUs, those of the first screen and the extra ones.
 ///
@@ -13,7 +46,7 @@ pub fn all_reduces(machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
     let n = gpus.len();
     let nvlink = machine.has_nvlink(gpus);
     let case = |name: &str, protocol, implementation, title: String, extra| -> Result<Case> {
-        let algorithm = algorithm::find(name)?;
+        let algorithm = algorithm::find(Collective::AllReduce, name)?;
         let transport = Transport::Peer;
         let large = (name == "ring" && protocol == Protocol::Ll).then_some(Protocol::Simple);
         Ok(Case { algorithm, protocol, large, implementation, transport, title, extra })
@@ -32,7 +65,7 @@ pub fn all_reduces(machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
         cases.push(host);
     }
     cases.push(case("ring", Protocol::Simple, nccl, "ring Simple (NCCL)".into(), true)?);
-    for &protocol in algorithm::find("chain")?.protocols {
+    for &protocol in algorithm::find(Collective::AllReduce, "chain")?.protocols {
         let title = format!("chain {} (NCCL tree)", protocol.name());
         cases.push(case("chain", protocol, nccl, title, true)?);
     }

@@ -53,6 +53,11 @@ impl Growth {
         Ok(Growth { exact, times })
     }
 
+    /// The size from which times grow, bytes.
+    pub fn exact(&self) -> u64 {
+        self.exact
+    }
+
     /// Time of a call of `bytes`, us, when one of the exact size takes `exact_us`; the same up to
     /// there, and for sizes that were not asked for.
     pub fn time_us(&self, exact_us: f64, bytes: u64) -> f64 {

@@ -116,8 +116,9 @@ fn table(out: &mut String, question: &Question<'_>, answer: &Answer, first: usiz
     let calls = if all_equal { format!("{} ", shown[0].calls) } else { String::new() };
     let dtype = shown[0].dtype.name();
     let ranks = question.options.gpus.len();
+    let what = shown[0].collective.title();
     let width = US + MS + WAITING;
-    let mut titles = format!("{:<NAME$}", format!("{calls}all-reduces, {dtype}, TP {ranks}"));
+    let mut titles = format!("{:<NAME$}", format!("{calls}{what}s, {dtype}, TP {ranks}"));
     let mut header = " ".repeat(NAME);
     for step in &shown {
         let calls = if all_equal { String::new() } else { format!("{} x ", step.calls) };

@@ -13,14 +13,17 @@ pub fn table(rows: &[Vec<CasePrediction>], dtype: ElementType, ranks: usize) -> 
     let mut table = Table::new(&HEADER).left(9);
     for case in rows.iter().flatten() {
         let algbw = case.bytes as f64 / case.time_us.value / 1e3;
-        let busbw = algbw * 2.0 * (ranks as f64 - 1.0) / ranks as f64;
+        let busbw = algbw * case.collective.bus_factor(ranks);
+        let redop = if case.collective.reduces() { "sum" } else { "none" };
+        // As nccl-tests counts: of data in pieces, the elements of one.
+        let pieces = if case.collective.in_pieces() { ranks as u64 } else { 1 };
         let extrapolated = if case.extrapolated { " (extrapolated)" } else { "" };
         let regime = if case.regimes.is_empty() { "" } else { " *" };
         table.row(vec![
             case.bytes.to_string(),
-            (case.bytes / dtype.bytes()).to_string(),
+            (case.bytes / dtype.bytes() / pieces).to_string(),
             dtype.name().to_owned(),
-            "sum".to_owned(),
+            redop.to_owned(),
             format!("{:.2}", case.time_us.value),
             format!("{:.2}", case.time_us.low),
             format!("{:.2}", case.time_us.high),

@@ -19,6 +19,8 @@ use crate::fabric::EndpointId;
 use crate::topology::TrafficKind;
 use crate::units::Time;
 
+pub use crate::workload::Collective;
+
 /// Bytes of one thread's access.
 pub const ELEMENT_BYTES: u32 = 16;
 /// Bytes that a warp touches in one trip.
@@ -43,20 +45,6 @@ pub struct Schedule {
     pub messages: Vec<Message>,
     /// Memory that is loaded from and stored to.
     pub buffers: Vec<Buffer>,
-}
-
-/// What a collective leaves behind, as the proof checks it.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Collective {
-    /// Every rank ends with the sum of all inputs.
-    AllReduce,
-    /// Rank r ends with piece r of every rank's input.
-    AllToAll,
-    /// Every rank ends with every rank's piece.
-    AllGather,
-    /// Rank r ends with the sum of all inputs' piece r.
-    ReduceScatter,
 }
 
 /// One rank.

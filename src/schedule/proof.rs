@@ -9,6 +9,9 @@ use std::fmt;
 
 use super::{Action, Collective, ELEMENT_BYTES, Op, Role, Schedule};
 
+/// The root of a broadcast or a reduce.
+const ROOT: usize = 0;
+
 /// One element's value: which ranks' inputs are summed in it, and which input element they were.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 struct Value {
@@ -341,22 +344,21 @@ impl<'a> Machine<'a> {
             let rank = buffer.rank as usize;
             let range = match collective {
                 Collective::ReduceScatter => rank * piece..(rank + 1) * piece,
+                Collective::Reduce if rank != ROOT => 0..0,
                 _ => 0..total,
             };
             for element in range {
-                let wanted = match collective {
-                    Collective::AllReduce | Collective::ReduceScatter => {
-                        Value { ranks: all, element: element as u32 + 1 }
+                let (ranks, origin) = match collective {
+                    Collective::AllReduce | Collective::ReduceScatter | Collective::Reduce => {
+                        (all, element)
                     }
-                    Collective::AllGather => {
-                        Value { ranks: 1 << (element / piece), element: element as u32 + 1 }
+                    Collective::Broadcast => (1 << ROOT, element),
+                    Collective::AllGather => (1 << (element / piece), element),
+                    Collective::AllToAll => {
+                        (1 << (element / piece), rank * piece + element % piece)
                     }
-                    Collective::AllToAll => Value {
-                        ranks: 1 << (element / piece),
-                        element: (rank * piece + element % piece) as u32 + 1,
-                    },
                 };
-                if values[element] != wanted {
+                if values[element] != (Value { ranks, element: origin as u32 + 1 }) {
                     return Err(Flaw::Wrong { rank, element, found: values[element].ranks });
                 }
             }

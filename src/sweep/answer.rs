@@ -177,7 +177,7 @@ impl Question<'_> {
                 [best, second, ..] => chance_below(time(best), time(second)),
                 _ => 1.0,
             };
-            let bound = fabric.all_reduce_bound(&gpus, step.bytes);
+            let bound = fabric.bound(step.collective, &gpus, step.bytes);
             StepAnswer { step: step.clone(), bound, best: order[0], sure }
         };
         self.scenario.steps.iter().enumerate().map(answer).collect()

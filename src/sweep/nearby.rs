@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::algorithm::{self, Implementation, Protocol, Transport};
 use crate::error::{Error, Result};
 use crate::prediction::{Case, CaseOptions, Machine};
+use crate::schedule::Collective;
 
 /// One measured call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,7 +91,7 @@ impl NearbyFigure {
     pub fn check(&self, machine: &Machine, options: &CaseOptions) -> Result<NearbyCheck> {
         let gpus: Vec<u32> = (0..self.gpus).collect();
         let case = Case {
-            algorithm: algorithm::find(&self.algorithm)?,
+            algorithm: algorithm::find(Collective::AllReduce, &self.algorithm)?,
             large: None,
             protocol: Protocol::from_name(&self.protocol).unwrap_or(Protocol::Simple),
             implementation: match self.kernel {
@@ -124,7 +125,11 @@ mod tests {
         let figures = figures_of("rtxpro6000x8").expect("sound");
         assert!(!figures.is_empty());
         for figure in figures {
-            assert!(algorithm::find(&figure.algorithm).is_ok(), "{}", figure.what);
+            assert!(
+                algorithm::find(Collective::AllReduce, &figure.algorithm).is_ok(),
+                "{}",
+                figure.what
+            );
             assert!(Protocol::from_name(&figure.protocol).is_some(), "{}", figure.what);
         }
     }

@@ -8,7 +8,7 @@ use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
 use crate::fabric::{Calibration, CompileOptions, EndpointId, Fabric};
 use crate::prediction::growth::Growth;
-use crate::schedule::Schedule;
+use crate::schedule::{Collective, Schedule};
 use crate::topology::Topology;
 use crate::units::Time;
 
@@ -34,6 +34,8 @@ pub struct LoadMixFigures {
 /// A collective as it was run.
 #[derive(Clone, Debug)]
 pub struct CollectiveRun {
+    /// What it computes.
+    pub collective: Collective,
     /// Entry of the algorithm table.
     pub algorithm: &'static str,
     /// Protocol.
@@ -46,10 +48,21 @@ pub struct CollectiveRun {
     pub bytes: u64,
     /// Blocks or channels, where told.
     pub blocks: Option<u32>,
+    /// Threads of a block, where told.
+    pub threads: Option<u32>,
+    /// Ring orders by channel; empty for the order of `gpus`.
+    pub orders: Vec<Vec<u32>>,
     /// Which memory carries the data.
     pub transport: Transport,
     /// Calls run for the mean.
     pub calls: u32,
+}
+
+impl CollectiveRun {
+    /// The size that stands for `bytes`: kernels move elements of 16 bytes.
+    fn round_up(&self, bytes: u64) -> u64 {
+        self.collective.round_up(bytes, self.gpus.len())
+    }
 }
 
 /// Largest call that is run packet by packet; beyond, see [`crate::prediction::growth`].
@@ -191,27 +204,29 @@ impl<'a> Machine<'a> {
     /// # Errors
     /// Those of the algorithm and the engine.
     pub fn collective_us(&self, run: &CollectiveRun) -> Result<f64> {
-        let exact = exact_bytes(run);
+        let exact = run.round_up(exact_bytes(run));
         if run.bytes <= exact {
             return self.exact_us(run, run.bytes);
         }
         let near = self.exact_us(run, exact)?;
-        let bytes = run.bytes.next_multiple_of(16);
+        let bytes = run.round_up(run.bytes);
         let growth = Growth::of(&self.fabric, exact, &[bytes], |size| self.schedule(run, size))?;
         Ok(growth.time_us(near, bytes))
     }
 
     fn schedule(&self, run: &CollectiveRun, bytes: u64) -> Result<Schedule> {
-        let algorithm = algorithm::find(run.algorithm)?;
+        let algorithm = algorithm::find(run.collective, run.algorithm)?;
         let model = self.topology.gpu_models().first().copied().unwrap_or("h200").to_string();
         let request = Request {
             fabric: &self.fabric,
             gpus: run.gpus.clone(),
-            bytes: bytes.next_multiple_of(16),
+            bytes: run.round_up(bytes),
             protocol: run.protocol,
             kernel: Kernel::of(run.implementation, self.calibration, &model)?,
             transport: run.transport.clone(),
             blocks: run.blocks,
+            threads: run.threads,
+            orders: run.orders.clone(),
         };
         algorithm::build(algorithm, &request)
     }

@@ -48,6 +48,7 @@ pub fn figures(machine: &Machine<'_>, run: &Run) -> Result<Vec<f64>> {
         }
         Run::Copies(copies) => copy_rates(machine, copies),
         Run::Collective {
+            collective,
             algorithm,
             protocol,
             implementation,
@@ -61,12 +62,15 @@ pub fn figures(machine: &Machine<'_>, run: &Run) -> Result<Vec<f64>> {
                 known(machine, gpu)?;
             }
             let run = CollectiveRun {
+                collective: *collective,
                 algorithm,
                 protocol: *protocol,
                 implementation: *implementation,
                 gpus: gpus.clone(),
                 bytes: *bytes,
                 blocks: *blocks,
+                threads: None,
+                orders: Vec::new(),
                 transport: transport(machine, *carrier, gpus),
                 calls: calls(*bytes),
             };

@@ -1,8 +1,12 @@
 //! What the ranks ask for: the named collective calls of one step of a model, and what people
 //! reported of it.
 
+mod collective;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use collective::Collective;
 
 /// A model under tensor parallelism: its steps as calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,19 +49,10 @@ pub struct Step {
     pub bytes: u64,
     /// What each call computes.
     #[serde(default)]
-    pub collective: CollectiveKind,
+    pub collective: Collective,
     /// Type of an element.
     #[serde(default)]
     pub dtype: ElementType,
-}
-
-/// What a call computes.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CollectiveKind {
-    /// Every rank ends with the sum.
-    #[default]
-    AllReduce,
 }
 
 /// Type of an element.

@@ -6,7 +6,7 @@ use collsim::engine::{Fidelity, Outcome, RunOptions, simulate};
 use collsim::fabric::{Calibration, CompileOptions, Fabric};
 use collsim::input::embedded::MACHINES;
 use collsim::input::load_topology;
-use collsim::schedule::{Collective, Schedule};
+use collsim::schedule::Schedule;
 use collsim::topology::Topology;
 use collsim::units::Time;
 
@@ -91,18 +91,16 @@ impl Rig {
 
     /// A call by GPUs in this order, its size rounded up to what the algorithm can split.
     pub(crate) fn request(&self, choice: Choice, gpus: Vec<u32>, bytes: u64) -> Request<'_> {
-        let unit = match choice.0.collective {
-            Collective::AllToAll => 16 * gpus.len() as u64,
-            _ => 16,
-        };
         Request {
             fabric: &self.fabric,
+            bytes: choice.0.collective.round_up(bytes, gpus.len()),
             gpus,
-            bytes: bytes.next_multiple_of(unit),
             protocol: choice.1,
             kernel: self.bare_kernel(),
             transport: Transport::Peer,
             blocks: None,
+            threads: None,
+            orders: Vec::new(),
         }
     }
 

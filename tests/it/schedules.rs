@@ -3,8 +3,8 @@
 
 use collsim::algorithm::{Implementation, Request, build};
 use collsim::engine::{Fidelity, RunOptions, simulate};
+use collsim::schedule::Schedule;
 use collsim::schedule::proof::prove;
-use collsim::schedule::{Collective, Schedule};
 use collsim::units::Time;
 
 use crate::rig::{Choice, Rig, choices};
@@ -38,8 +38,8 @@ fn ends(rig: &Rig, schedule: &Schedule, fidelity: Fidelity, place: &str) {
         assert!(within || fidelity == Fidelity::AlphaBeta, "{place} {}: {used:?}", link.label);
     }
     let gpus: Vec<usize> = (0..schedule.rank_count()).collect();
-    if schedule.collective == Some(Collective::AllReduce) {
-        let bound = rig.fabric.all_reduce_bound(&gpus, schedule.bytes);
+    if let Some(collective) = schedule.collective {
+        let bound = rig.fabric.bound(collective, &gpus, schedule.bytes);
         assert!(outcome.call_time(0) >= bound.time, "{place}");
     }
 }

@@ -5,6 +5,7 @@ use crate::algorithm::{Implementation, Protocol};
 use crate::error::Result;
 use crate::measurement::table::{Row, with_header, without_header};
 use crate::measurement::{Carrier, Copy, Load, LoadKind, Memory, Pair, Run};
+use crate::schedule::Collective;
 
 const PEER: Memory = Memory::Gpu(1);
 /// Channels that NCCL opened on this machine, logged (README.md of the folder).
@@ -131,6 +132,7 @@ fn nccl_row(sink: &mut Sink, row: &Row) -> Result<()> {
         _ => return Err(row.wrong(format!("there is no setting `{setting}`"))),
     };
     let run = Run::Collective {
+        collective: Collective::AllReduce,
         algorithm: "ring",
         protocol,
         implementation: Implementation::Nccl,

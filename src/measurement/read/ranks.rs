@@ -5,6 +5,7 @@ use crate::algorithm::{Implementation, Protocol};
 use crate::error::Result;
 use crate::measurement::table::Row;
 use crate::measurement::{Carrier, Run};
+use crate::schedule::Collective;
 
 /// The algorithm that a kernel of the probe is, with its protocol.
 pub(super) fn kernel(row: &Row, name: &str) -> Result<(&'static str, Protocol)> {
@@ -37,6 +38,7 @@ pub(super) fn add(
     let bytes = row.count(row.after("bytes")?)?;
     let p50 = row.number(row.after("p50")?)?;
     let run = Run::Collective {
+        collective: Collective::AllReduce,
         algorithm,
         protocol,
         // The two-GPU probes were compiled with other groups of loads.

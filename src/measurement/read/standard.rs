@@ -6,6 +6,7 @@ use crate::algorithm::{Implementation, Protocol};
 use crate::error::Result;
 use crate::measurement::table::{Row, with_header};
 use crate::measurement::{Carrier, Copy, Memory, Pair, Run};
+use crate::schedule::Collective;
 
 /// What benchmarks copy one pair by; beyond the start the rate does not depend on it.
 const COPY_BYTES: u64 = 64 << 20;
@@ -174,6 +175,7 @@ fn one_shot(sink: &mut Sink, row: &Row) -> Result<()> {
     let implementation =
         if sglang { Implementation::CustomAllReduce } else { Implementation::P2pmark };
     let run = Run::Collective {
+        collective: Collective::AllReduce,
         algorithm: "one_shot_pull",
         protocol: Protocol::Simple,
         implementation,
@@ -220,6 +222,7 @@ fn nccl(sink: &mut Sink, row: &Row) -> Result<()> {
     };
     let channels = row.column("channels")?;
     let run = Run::Collective {
+        collective: Collective::AllReduce,
         algorithm: "ring",
         protocol,
         implementation: Implementation::Nccl,
