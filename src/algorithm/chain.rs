@@ -1,6 +1,7 @@
 //! Chain all-reduce, NCCL's tree inside one node: sums travel up the chain to rank 0 and results
 //! travel down, chunk by chunk, in two groups of threads at once.
 
+use super::nccl::ring_split;
 use super::{Algorithm, Protocol, Request, ring};
 use crate::error::Result;
 use crate::schedule::build::{Builder, Part, slice, trips};
@@ -23,7 +24,7 @@ const LINES: Lines = Lines::Ll;
 fn build(request: &Request<'_>) -> Result<Schedule> {
     let n = request.ranks();
     let channels = request.blocks.unwrap_or_else(|| ring::channels(request));
-    let (channels, _) = ring::nccl_split(request.bytes, n, Protocol::Ll, channels);
+    let (channels, _) = ring_split(request.bytes, n, Protocol::Ll, channels);
     let blocks = 2 * channels as usize;
     let mut builder = Builder::new("chain LL", &request.gpus, blocks, UP_THREADS);
     let local = |rank: u32| request.gpus[rank as usize];

@@ -7,6 +7,7 @@
 pub mod all_to_all;
 pub mod chain;
 pub mod kernel;
+pub mod nccl;
 pub mod one_shot_pull;
 pub mod one_shot_push;
 pub mod probe;

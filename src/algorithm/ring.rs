@@ -4,6 +4,7 @@
 //! stores all lines of a step before it polls any. Simple moves slices through a buffer at the
 //! receiver, announced by a flag behind a fence.
 
+use super::nccl::ring_split;
 use super::{Algorithm, Protocol, Request, Transport};
 use crate::error::Result;
 use crate::fabric::LinkClass;
@@ -31,29 +32,6 @@ pub const LL_BYTES_A_RANK: u64 = 64 << 10;
 /// NCCL cuts a chunk into two slices and none below this.
 const SIMPLE_SLICES: u32 = 2;
 
-/// Channels and threads that NCCL gives a call: channels, then threads, are taken away while each
-/// thread would have less than its threshold (`enqueue.cc`, as of 2.30).
-pub fn nccl_split(bytes: u64, ranks: u32, protocol: Protocol, channels: u32) -> (u32, u32) {
-    let (threads_max, threshold) = match protocol {
-        Protocol::Ll => (512, 8 * u64::from(ranks)),
-        Protocol::Ll128 => (640, 8),
-        Protocol::Simple => (512, 64),
-    };
-    let (mut channels, mut threads) = (channels.max(1), threads_max);
-    while channels >= 2 && bytes < u64::from(channels) * u64::from(threads) * threshold {
-        channels -= 1;
-    }
-    while threads % 128 == 0
-        && threads > 128
-        && bytes < u64::from(channels) * u64::from(threads) * threshold
-    {
-        threads /= 2;
-    }
-    // The scheduler gives a channel no less than 16 KiB (4 KiB for LL).
-    let cell = if protocol == Protocol::Ll { 4096 } else { 16_384 };
-    (channels.min(bytes.div_ceil(cell).max(1) as u32), threads)
-}
-
 /// Channels of the communicator: many where the first two ranks are joined by NVLink.
 pub(super) fn channels(request: &Request<'_>) -> u32 {
     let class = request.fabric.first_class(request.gpus[0], request.gpus[1]);
@@ -74,7 +52,7 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
         (request.blocks.unwrap_or(1), 512)
     } else {
         let channels = request.blocks.unwrap_or_else(|| channels(request));
-        nccl_split(request.bytes, request.ranks(), request.protocol, channels)
+        ring_split(request.bytes, request.ranks(), request.protocol, channels)
     };
     let name = format!("ring {}", request.protocol.name());
     let mut builder = Builder::new(name, &request.gpus, channels as usize, threads);
@@ -404,19 +382,6 @@ impl Ring<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nccl_uses_the_published_channels_and_threads() {
-        // 8 ranks: 14,336 B and 43,008 B run on one channel, LL with 128 and 512 threads.
-        assert_eq!(nccl_split(14_336, 8, Protocol::Ll, 4), (1, 128));
-        assert_eq!(nccl_split(43_008, 8, Protocol::Ll, 4), (1, 512));
-        assert_eq!(nccl_split(65_536, 8, Protocol::Ll, 4), (2, 512));
-        // 2 ranks on NVLink (measured/h200-nvlink-pair): 1, 3, 5, 7, 16 channels.
-        for (bytes, channels) in [(14_336, 1), (28_672, 3), (43_008, 5), (57_344, 7), (131_072, 16)]
-        {
-            assert_eq!(nccl_split(bytes, 2, Protocol::Ll, 24).0, channels, "{bytes}");
-        }
-    }
 
     #[test]
     fn last_round_is_shared_evenly() {
