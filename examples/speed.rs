@@ -8,7 +8,9 @@ use std::io::{Write, stdout};
 use std::time::Instant;
 
 use collsim::algorithm::streams::{all_pairs_reads, staggered_reads, streams};
-use collsim::algorithm::{Implementation, Kernel, Protocol, Request, Transport, build, find};
+use collsim::algorithm::{
+    Flags, Implementation, Kernel, Protocol, Request, Transport, build, find,
+};
 use collsim::engine::{Fidelity, RunOptions, simulate};
 use collsim::fabric::{Calibration, CompileOptions, Fabric};
 use collsim::input::load_topology;
@@ -52,6 +54,7 @@ impl Bench {
             protocol,
             kernel: Kernel::of(implementation, &self.calibration, &self.model)?,
             transport: Transport::Peer,
+            flags: Flags::Peer,
             blocks: None,
             threads: None,
             orders: Vec::new(),

@@ -50,7 +50,7 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
             }
         }
     }
-    builder.barrier(true, |rank| request.home(rank));
+    builder.barrier(true, |rank| request.flag_home(rank));
     builder.push_all(Op::Delay(kernel.end));
     Ok(builder.finish(request.bytes, Some(Collective::AllToAll)))
 }

@@ -5,6 +5,7 @@
 //! writes one.
 
 pub mod all_to_all;
+pub mod barrier;
 pub mod chain;
 pub mod kernel;
 pub mod nccl;
@@ -60,6 +61,17 @@ pub enum Transport {
     HostFor(Vec<(u32, u32)>),
 }
 
+/// Which memory holds the flags of barriers between ranks.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Flags {
+    /// The memory of the GPU that waits, as every library here has it; host memory where peers may
+    /// not address each other.
+    #[default]
+    Peer,
+    /// Host memory near the GPU that waits.
+    Host,
+}
+
 /// What is asked of an algorithm.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
@@ -75,6 +87,8 @@ pub struct Request<'a> {
     pub kernel: Kernel,
     /// Which memory carries the data.
     pub transport: Transport,
+    /// Which memory holds the flags of barriers.
+    pub flags: Flags,
     /// Blocks of each rank, where the caller decides; otherwise the implementation's own rule. For
     /// NCCL the channels of the communicator, of which a small call uses fewer.
     pub blocks: Option<u32>,
@@ -114,13 +128,22 @@ impl Request<'_> {
         }
     }
 
-    /// Memory of a rank's own data and flags, as its peers address it.
+    /// Memory of a rank's own data, as its peers address it.
     pub fn home(&self, rank: u32) -> EndpointId {
         let gpu = self.gpus[rank as usize];
         let by_host = self.transport == Transport::Host || !self.fabric.peer_to_peer;
         match self.fabric.home_memory[gpu as usize] {
             Some(memory) if by_host => memory,
             _ => gpu,
+        }
+    }
+
+    /// Memory of the flags that a rank waits for in barriers.
+    pub fn flag_home(&self, rank: u32) -> EndpointId {
+        let gpu = self.gpus[rank as usize];
+        match (self.flags, self.fabric.home_memory[gpu as usize]) {
+            (Flags::Host, Some(memory)) => memory,
+            _ => self.home(rank),
         }
     }
 }

@@ -55,12 +55,13 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
     let blocks = request.blocks.unwrap_or_else(|| blocks_for(request.bytes));
     let mut builder = Builder::new("one-stage pull", &request.gpus, blocks as usize, THREADS);
     let home = |rank: u32| request.home(rank);
+    let flags = |rank: u32| request.flag_home(rank);
     let inputs = builder.buffers(Role::Input, request.bytes, home);
     let outputs = builder.buffers(Role::Output, request.bytes, |r| request.gpus[r as usize]);
     if let Some(start) = kernel.start_op(blocks as usize) {
         builder.push_all(start);
     }
-    builder.barrier(kernel.fenced_barriers(), home);
+    builder.barrier(kernel.fenced_barriers(), flags);
     let rotated = kernel.implementation == Implementation::P2pmark;
     for rank in 0..n {
         for block in 0..blocks as usize {
@@ -75,7 +76,7 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
         }
     }
     if kernel.implementation != Implementation::P2pmark {
-        builder.barrier(kernel.fenced_barriers(), home);
+        builder.barrier(kernel.fenced_barriers(), flags);
     }
     if !kernel.is_probe() {
         builder.push_all(Op::Delay(kernel.end));

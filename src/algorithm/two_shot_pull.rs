@@ -24,13 +24,14 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
     let blocks = request.blocks.unwrap_or_else(|| blocks_for(part_bytes)) as usize;
     let mut builder = Builder::new("two-stage pull", &request.gpus, blocks, THREADS);
     let home = |rank: u32| request.home(rank);
+    let flags = |rank: u32| request.flag_home(rank);
     let inputs = builder.buffers(Role::Input, request.bytes, home);
     let scratch = builder.buffers(Role::Scratch, request.bytes, home);
     let outputs = builder.buffers(Role::Output, request.bytes, |r| request.gpus[r as usize]);
     if let Some(start) = kernel.start_op(blocks) {
         builder.push_all(start);
     }
-    builder.barrier(kernel.fenced_barriers(), home);
+    builder.barrier(kernel.fenced_barriers(), flags);
     for rank in 0..n {
         let (start, length) = slice(request.bytes, n, rank);
         for block in 0..blocks {
@@ -41,7 +42,7 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
         }
     }
     // The temporaries must be visible before anybody reads them.
-    builder.barrier(true, home);
+    builder.barrier(true, flags);
     for rank in 0..n {
         for block in 0..blocks {
             let trip_count = trips(0, part_bytes as u32 + 16, block, blocks, THREADS).count();

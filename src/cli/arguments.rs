@@ -64,6 +64,9 @@ pub(super) struct Predict {
     /// Blocks or channels of each rank; left out: the library's own rule.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(super) blocks: Option<u32>,
+    /// Memory that holds the flags of barriers: of the GPU that waits, or the host's.
+    #[arg(long, value_name = "MEMORY", default_value = "peer")]
+    pub(super) flags: FlagMemory,
     /// GPUs in the order of ranks; left out: the first of the machine.
     #[arg(long, value_name = "0,1,4-7", value_parser = gpu_list, default_value = "")]
     pub(super) gpus: std::vec::Vec<u32>,
@@ -124,6 +127,15 @@ pub(super) enum Model {
     MaxMin,
     /// Latency plus bytes over rate.
     AlphaBeta,
+}
+
+/// Memories that can hold flags.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum FlagMemory {
+    /// Of the GPU that waits.
+    Peer,
+    /// Of the host, near the GPU that waits.
+    Host,
 }
 
 /// Forms of a table.

@@ -1,15 +1,19 @@
 //! The default: what a scenario, or a sweep of sizes, costs on a machine.
 
-use super::arguments::{Form, Model, Predict, Stage};
+use super::arguments::{FlagMemory, Form, Model, Predict, Stage};
 use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::progress::Progress;
 use super::select;
 use super::stage;
+use crate::algorithm::Flags;
+use crate::algorithm::barrier::no_host_memory;
+use crate::algorithm::one_shot_pull::blocks_for;
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
 use crate::input::{load_scenario, topology_json};
+use crate::prediction::barrier::BarrierTimes;
 use crate::prediction::{Case, CaseOptions, Machine};
 use crate::report::table::TableFormat;
 use crate::report::{assumptions, explain, first_screen, json, sizes};
@@ -70,11 +74,13 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         notes.push(format!("network model: {}", fidelity(options.fidelity).name()));
     }
     let cases = some(options, select::cases(options, collective, &machine, &gpus)?)?;
+    let flags = flags(options, &machine, &gpus, &mut notes)?;
     let case_options = CaseOptions {
         gpus,
         blocks: options.blocks,
         threads: None,
         orders: Vec::new(),
+        flags,
         fidelity: fidelity(options.fidelity),
         every_call: options.every_call.then_some(scenario.steps[0].calls),
         calls_max: None,
@@ -107,6 +113,24 @@ fn refuse(options: &Predict, machine: &Machine, scenario: &Scenario, sizes: &[u6
         ));
     }
     Ok(())
+}
+
+/// Where the flags of barriers live.
+fn flags(
+    options: &Predict,
+    machine: &Machine,
+    gpus: &[u32],
+    notes: &mut Vec<String>,
+) -> Result<Flags> {
+    if options.flags == FlagMemory::Peer {
+        return Ok(Flags::Peer);
+    }
+    let homes = &machine.nominal.fabric.home_memory;
+    if let Some(&gpu) = gpus.iter().find(|&&gpu| homes[gpu as usize].is_none()) {
+        return Err(no_host_memory(gpu));
+    }
+    notes.push("flags of barriers in host memory (libraries keep them in GPUs)".to_owned());
+    Ok(Flags::Host)
 }
 
 /// The cases, unless the options leave none.
@@ -164,19 +188,28 @@ impl Asked<'_> {
         let answer = question.answer()?;
         let out = self.options.out.as_deref();
         if self.options.json {
-            let value = json::answer(&question, &answer, self.options.seed)?;
+            let mut value = json::answer(&question, &answer, self.options.seed)?;
+            value["barrier"] = serde_json::json!(self.barrier()?);
             return output.plain(&pretty(&value), out);
         }
         let mut text = first_screen(&question, &answer, &notes);
         if self.options.explain {
             text.push('\n');
             text.push_str(&explain::explain(&question, &answer));
+            text.push_str(&explain::barrier(&self.barrier()?));
         }
         if self.options.assumptions {
             text.push('\n');
             text.push_str(&assumptions::text(&self.machine.topology));
         }
         output.titled(&text, out)
+    }
+
+    /// A barrier as the one-stage kernel has it at the last step's size.
+    fn barrier(&self) -> Result<BarrierTimes> {
+        let bytes = self.scenario.steps.last().map_or(0, |step| step.bytes);
+        let blocks = self.case_options.blocks.unwrap_or_else(|| blocks_for(bytes));
+        BarrierTimes::of(&self.machine, &self.case_options, blocks)
     }
 
     fn sizes(&self, sizes: &[u64], output: &mut Output) -> std::result::Result<(), Failure> {
@@ -235,6 +268,7 @@ impl Around {
             || !options.algo.is_empty()
             || options.proto.is_some()
             || options.blocks.is_some()
+            || options.flags != FlagMemory::Peer
             || options.no_regimes
             || asked.scenario.steps[0].collective != Collective::AllReduce
             || options.fidelity != Model::Packet;

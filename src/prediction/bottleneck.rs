@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::case::{Case, CaseOptions, Run};
+use super::case::{Case, Run};
+use super::options::CaseOptions;
 use crate::algorithm::Kernel;
 use crate::engine::network::LinkUse;
 use crate::fabric::Fabric;

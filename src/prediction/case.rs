@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::bottleneck::{Bottleneck, bottleneck};
 use super::growth::Growth;
 use super::machine::{Machine, Variant};
+use super::options::CaseOptions;
 use super::range::{RESIDUAL, Range, sigma};
 use crate::algorithm::ring::LL_BYTES_A_RANK;
 use crate::algorithm::{self, Algorithm, Implementation, Kernel, Protocol, Request, Transport};
@@ -34,25 +35,6 @@ pub struct Case {
     pub title: String,
     /// Shown only when all are asked for.
     pub extra: bool,
-}
-
-/// Choices that hold for all cases of a question.
-#[derive(Clone, Debug)]
-pub struct CaseOptions {
-    /// GPU of each rank.
-    pub gpus: Vec<u32>,
-    /// Blocks or channels, where told.
-    pub blocks: Option<u32>,
-    /// Threads of a block, where told: see [`Request::threads`].
-    pub threads: Option<u32>,
-    /// Ring orders by channel: see [`Request::orders`].
-    pub orders: Vec<Vec<u32>>,
-    /// Network model.
-    pub fidelity: Fidelity,
-    /// Simulate this many calls instead of a few that are scaled.
-    pub every_call: Option<u32>,
-    /// Simulate at most this many, for a quick look.
-    pub calls_max: Option<u32>,
 }
 
 /// What is predicted for a call.
@@ -253,6 +235,7 @@ impl Case {
             protocol: self.protocol_at(bytes, options.gpus.len()),
             kernel: self.kernel(variant, machine)?,
             transport: self.transport.clone(),
+            flags: options.flags,
             blocks: options.blocks,
             threads: options.threads,
             orders: options.orders.clone(),

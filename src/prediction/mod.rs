@@ -1,18 +1,21 @@
 //! One case at a time: what a call takes on a machine, with its range.
 
+pub mod barrier;
 pub mod bottleneck;
 pub mod case;
 pub mod cases;
 pub mod growth;
 pub mod machine;
+pub mod options;
 pub mod range;
 pub mod ring_order;
 pub mod throughput;
 pub mod waterfall;
 
 pub use bottleneck::Bottleneck;
-pub use case::{Case, CaseOptions, CasePrediction};
+pub use case::{Case, CasePrediction};
 pub use machine::Machine;
+pub use options::CaseOptions;
 pub use range::Range;
 pub use throughput::Exchange;
 pub use waterfall::Waterfall;

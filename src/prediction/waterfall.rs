@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use super::case::{Case, CaseOptions, CasePrediction};
+use super::case::{Case, CasePrediction};
 use super::machine::Machine;
+use super::options::CaseOptions;
 use crate::algorithm::one_shot_pull::{THREADS, blocks_for};
 use crate::error::Result;
 use crate::schedule::ELEMENT_BYTES;

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 
 use super::number::{short, with_range};
+use crate::algorithm::barrier::FlagPlace;
+use crate::prediction::barrier::BarrierTimes;
 use crate::prediction::{CasePrediction, Waterfall};
 use crate::sweep::{Answer, Question};
 use crate::units::format_thousands;
@@ -18,6 +20,25 @@ pub fn explain(question: &Question<'_>, answer: &Answer) -> String {
     }
     cases(&mut out, answer);
     checks(&mut out, answer);
+    out
+}
+
+/// What a barrier alone takes by the memory that holds its flags.
+pub fn barrier(times: &BarrierTimes) -> String {
+    let rows = [
+        (FlagPlace::Waiting, Some(times.waiting_us)),
+        (FlagPlace::Arrived, Some(times.arrived_us)),
+        (FlagPlace::Host, times.host_us),
+    ];
+    let mut out =
+        format!("barrier of {} GPUs alone, {} blocks each, us:\n", times.gpus, times.blocks);
+    for (place, us) in rows {
+        let name = FlagPlace::ALL.iter().find(|entry| entry.0 == place).map_or("", |entry| entry.1);
+        let _ = match us {
+            Some(us) => writeln!(out, "  {us:>8.2}  flags in the {name}"),
+            None => writeln!(out, "         -  flags in the {name}: this machine has none"),
+        };
+    }
     out
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::assumptions::of_the_model;
 use super::hash::{calibration_hash, fnv1a, hex};
+use crate::algorithm::Flags;
 use crate::error::Result;
 use crate::input::topology_json;
 use crate::prediction::CasePrediction;
@@ -66,6 +67,10 @@ fn head(question: &Question<'_>, seed: u64) -> Result<Value> {
             "scenario": question.scenario,
             "gpus": question.options.gpus,
             "fidelity": question.options.fidelity.name(),
+            "flags": match question.options.flags {
+                Flags::Peer => "peer",
+                Flags::Host => "host",
+            },
             "declared_regimes_applied": question.machine.without_regimes.is_some(),
             "seed": seed,
         },

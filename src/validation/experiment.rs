@@ -3,7 +3,7 @@
 
 use crate::algorithm::probe::{self, LoadGroup, LoadKind};
 use crate::algorithm::streams::{self, Stream};
-use crate::algorithm::{self, Implementation, Kernel, Protocol, Request, Transport};
+use crate::algorithm::{self, Flags, Implementation, Kernel, Protocol, Request, Transport};
 use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
 use crate::fabric::{Calibration, CompileOptions, EndpointId, Fabric};
@@ -224,6 +224,7 @@ impl<'a> Machine<'a> {
             protocol: run.protocol,
             kernel: Kernel::of(run.implementation, self.calibration, &model)?,
             transport: run.transport.clone(),
+            flags: Flags::Peer,
             blocks: run.blocks,
             threads: run.threads,
             orders: run.orders.clone(),

@@ -1,6 +1,7 @@
 //! One binary for all integration tests, a module a question.
 
 mod bad_input;
+mod barrier;
 mod bless;
 mod check;
 mod cli;

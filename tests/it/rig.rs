@@ -1,6 +1,6 @@
 //! A machine on the bench: a topology compiled with the embedded constants, and calls run on it.
 
-use collsim::algorithm::{ALGORITHMS, Algorithm, Implementation, Kernel, Protocol, Request};
+use collsim::algorithm::{ALGORITHMS, Algorithm, Flags, Implementation, Kernel, Protocol, Request};
 use collsim::algorithm::{Transport, build};
 use collsim::engine::{Fidelity, Outcome, RunOptions, simulate};
 use collsim::fabric::{Calibration, CompileOptions, Fabric};
@@ -98,6 +98,7 @@ impl Rig {
             protocol: choice.1,
             kernel: self.bare_kernel(),
             transport: Transport::Peer,
+            flags: Flags::Peer,
             blocks: None,
             threads: None,
             orders: Vec::new(),

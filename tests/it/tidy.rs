@@ -33,20 +33,14 @@ const LAYERS: &[&str] = &[
 const FILE_LINES_MAX: usize = 600;
 /// A file should not be longer than this; those that are stand in [`LONG_FILES`].
 const FILE_LINES_SOFT: usize = 400;
-const LONG_FILES: &[&str] = &[
-    "src/engine/executor/mod.rs",
-    "src/engine/executor/ops.rs",
-    "src/fabric/compile.rs",
-];
+const LONG_FILES: &[&str] =
+    &["src/engine/executor/mod.rs", "src/engine/executor/ops.rs", "src/fabric/compile.rs"];
 
 /// No function's body is longer than this, but for those in [`LONG_FUNCTIONS`].
 const FUNCTION_LINES_MAX: usize = 70;
 /// File, function, and the lines that it may have: they may shrink, not grow.
-const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[
-    ("src/algorithm/ring.rs", "simple", 72),
-    ("src/engine/executor/mod.rs", "new", 88),
-    ("src/engine/executor/ops.rs", "operate", 73),
-];
+const LONG_FUNCTIONS: &[(&str, &str, usize)] =
+    &[("src/algorithm/ring.rs", "simple", 72), ("src/engine/executor/mod.rs", "new", 88)];
 
 /// Words that no file has, split so that this one has none of them.
 const FORBIDDEN: &[&str] = &[

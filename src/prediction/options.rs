@@ -1,0 +1,25 @@
+//! What holds for every case of a question: the GPUs, the network model, what the caller decides.
+
+use crate::algorithm::Flags;
+use crate::engine::Fidelity;
+
+/// Choices that hold for all cases of a question.
+#[derive(Clone, Debug)]
+pub struct CaseOptions {
+    /// GPU of each rank.
+    pub gpus: Vec<u32>,
+    /// Blocks or channels, where told.
+    pub blocks: Option<u32>,
+    /// Threads of a block, where told: see [`crate::algorithm::Request::threads`].
+    pub threads: Option<u32>,
+    /// Ring orders by channel: see [`crate::algorithm::Request::orders`].
+    pub orders: Vec<Vec<u32>>,
+    /// Which memory holds the flags of barriers.
+    pub flags: Flags,
+    /// Network model.
+    pub fidelity: Fidelity,
+    /// Simulate this many calls instead of a few that are scaled.
+    pub every_call: Option<u32>,
+    /// Simulate at most this many, for a quick look.
+    pub calls_max: Option<u32>,
+}
