@@ -2,7 +2,7 @@
 //! every peer's buffer, all at once, each piece behind a fence and a flag.
 
 use super::one_shot_pull::{THREADS, blocks_for};
-use super::{Algorithm, Protocol, Request};
+use super::{Algorithm, Implementation, Protocol, Request};
 use crate::error::Result;
 use crate::schedule::build::{Builder, trips};
 use crate::schedule::{Collective, Op, Role, Schedule};
@@ -13,6 +13,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     title: "all-to-all",
     collective: Collective::AllToAll,
     protocols: &[Protocol::Simple],
+    implementations: &[Implementation::Nccl],
     build,
 };
 

@@ -2,7 +2,7 @@
 //! travel down, chunk by chunk, in two groups of threads at once.
 
 use super::nccl::ring_split;
-use super::{Algorithm, Protocol, Request, ring};
+use super::{Algorithm, Implementation, Protocol, Request, ring};
 use crate::error::Result;
 use crate::schedule::build::{Builder, Part, slice, trips};
 use crate::schedule::{Action, BufferId, Collective, Lines, MessageId, Op, Role, Schedule};
@@ -13,6 +13,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     title: "tree (chain in a node)",
     collective: Collective::AllReduce,
     protocols: &[Protocol::Ll],
+    implementations: &[Implementation::Nccl],
     build,
 };
 

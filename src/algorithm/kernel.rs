@@ -12,6 +12,18 @@ pub enum Implementation {
     Nccl,
     /// vLLM's and SGLang's `custom_all_reduce` (cross_device_reduce_1stage / 2stage).
     CustomAllReduce,
+    /// SGLang's second custom all-reduce (`CustomAllReduceV2`): push, and pull behind atomics.
+    SglangV2,
+    /// TensorRT-LLM's fused all-reduce, which FlashInfer ships too: Lamport, and two-shot.
+    FlashInfer,
+    /// FlashInfer's `pcie_ipc` backend.
+    PcieIpc,
+    /// MSCCL++'s packet and read-write algorithms.
+    Mscclpp,
+    /// PyTorch's symmetric memory.
+    TorchSymmMem,
+    /// DeepEP's dispatch and combine.
+    DeepEp,
     /// p2pmark's one-shot all-reduce: rotated order, no end barrier.
     P2pmark,
     /// Virtual-rank kernels of the H200 probe (`measured/h200-one-link/README.md`).
@@ -20,15 +32,47 @@ pub enum Implementation {
     PairProbe,
 }
 
+/// How the ranks of a kernel wait for each other.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum BarrierKind {
+    /// Each rank stores a flag into each peer's memory and polls its own.
+    Flags,
+    /// Each rank adds one to a counter of each peer and polls its own: a remote atomic.
+    RemoteAdd,
+    /// Each rank sets each peer's flag by compare-and-swap, and resets its own: a remote atomic
+    /// whose answer is waited for.
+    RemoteSwap,
+}
+
 impl Implementation {
+    /// All, with their entry in `calibration/libraries.json` and the barrier that they use.
+    const ALL: [(Implementation, &'static str, BarrierKind); 11] = [
+        (Implementation::Nccl, "nccl", BarrierKind::Flags),
+        (Implementation::CustomAllReduce, "custom_all_reduce", BarrierKind::Flags),
+        (Implementation::SglangV2, "sglang_v2", BarrierKind::RemoteAdd),
+        (Implementation::FlashInfer, "flashinfer", BarrierKind::Flags),
+        (Implementation::PcieIpc, "pcie_ipc", BarrierKind::Flags),
+        (Implementation::Mscclpp, "mscclpp", BarrierKind::Flags),
+        (Implementation::TorchSymmMem, "torch_symm_mem", BarrierKind::RemoteSwap),
+        (Implementation::DeepEp, "deep_ep", BarrierKind::Flags),
+        (Implementation::P2pmark, "p2pmark", BarrierKind::Flags),
+        (Implementation::Probe, "probe", BarrierKind::Flags),
+        (Implementation::PairProbe, "probe", BarrierKind::Flags),
+    ];
+
+    fn entry(self) -> &'static (Implementation, &'static str, BarrierKind) {
+        let found = Self::ALL.iter().find(|entry| entry.0 == self);
+        found.expect("every implementation is in the table, which a test holds")
+    }
+
     /// Its entry in `calibration/libraries.json`.
     pub fn key(self) -> &'static str {
-        match self {
-            Implementation::Nccl => "nccl",
-            Implementation::CustomAllReduce => "custom_all_reduce",
-            Implementation::P2pmark => "p2pmark",
-            Implementation::Probe | Implementation::PairProbe => "probe",
-        }
+        self.entry().1
+    }
+
+    /// How its ranks wait for each other where they do.
+    pub fn barrier(self) -> BarrierKind {
+        self.entry().2
     }
 }
 

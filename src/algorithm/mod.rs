@@ -5,23 +5,32 @@
 //! writes one.
 
 pub mod all_to_all;
+pub mod allpair_packet;
 pub mod barrier;
 pub mod chain;
+pub mod island_pull;
+pub mod island_push;
+pub mod islands;
 pub mod kernel;
+mod lines;
 pub mod nccl;
 pub mod one_shot_pull;
 pub mod one_shot_push;
 pub mod probe;
 pub mod ring;
+pub mod staged_ring;
 pub mod streams;
 pub mod two_shot_pull;
+pub mod two_shot_pull_push;
+pub mod two_shot_push;
+mod waiting;
 
 use crate::error::{Error, Result};
 use crate::fabric::{EndpointId, Fabric};
 use crate::schedule::{Collective, Schedule};
 use crate::suggestion::did_you_mean;
 
-pub use kernel::{Implementation, Kernel};
+pub use kernel::{BarrierKind, Implementation, Kernel};
 
 /// How data lie on the wire and what tells the receiver that they are there.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -158,6 +167,8 @@ pub struct Algorithm {
     pub collective: Collective,
     /// Protocols it knows, its own choice first.
     pub protocols: &'static [Protocol],
+    /// Whose kernels do it, the most common first.
+    pub implementations: &'static [Implementation],
     /// Makes the schedule.
     pub build: fn(&Request<'_>) -> Result<Schedule>,
 }
@@ -169,6 +180,13 @@ pub const ALGORITHMS: &[Algorithm] = &[
     one_shot_pull::ALGORITHM,
     one_shot_push::ALGORITHM,
     two_shot_pull::ALGORITHM,
+    two_shot_pull_push::ALGORITHM,
+    two_shot_push::ALGORITHM,
+    allpair_packet::ALGORITHM,
+    staged_ring::ALGORITHM,
+    island_pull::ALGORITHM,
+    island_push::ALGORITHM,
+    island_push::STAGED,
     all_to_all::ALGORITHM,
 ];
 

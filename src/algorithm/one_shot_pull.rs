@@ -1,7 +1,11 @@
 //! One-stage all-reduce by reading: a barrier, every rank loads all n buffers and adds them, and a
 //! barrier so that nobody overwrites its input too early. On 8 GPUs, 56 buffers are read at once.
+//!
+//! vLLM and SGLang v1 read in the order of ranks, PyTorch and p2pmark from the next rank on; p2pmark
+//! has no end barrier; SGLang v2 and PyTorch wait by atomics.
 
 use super::kernel::{Implementation, Kernel};
+use super::waiting::{self, barrier};
 use super::{Algorithm, Protocol, Request};
 use crate::error::Result;
 use crate::schedule::build::{Builder, Part, trips};
@@ -13,6 +17,13 @@ pub const ALGORITHM: Algorithm = Algorithm {
     title: "one-stage",
     collective: Collective::AllReduce,
     protocols: &[Protocol::Simple],
+    implementations: &[
+        Implementation::CustomAllReduce,
+        Implementation::SglangV2,
+        Implementation::TorchSymmMem,
+        Implementation::P2pmark,
+        Implementation::Probe,
+    ],
     build,
 };
 
@@ -49,34 +60,52 @@ pub(super) fn pull_trip(
     builder.push(rank, block, Op::Write { buffer: to, offset, bytes });
 }
 
-fn build(request: &Request<'_>) -> Result<Schedule> {
+/// PyTorch launches at most this many blocks.
+const TORCH_BLOCKS_MAX: u32 = 24;
+
+/// Blocks of the kernel for a part of `bytes`, unless the caller says.
+pub(super) fn blocks_of(request: &Request<'_>, bytes: u64) -> u32 {
+    let most = match request.kernel.implementation {
+        Implementation::TorchSymmMem => TORCH_BLOCKS_MAX,
+        _ => BLOCKS_MAX as u32,
+    };
+    request.blocks.unwrap_or_else(|| blocks_for(bytes).min(most))
+}
+
+/// Ranks in the order in which `rank` reads them.
+pub(super) fn read_order(request: &Request<'_>, rank: u32) -> impl Iterator<Item = u32> {
     let n = request.ranks();
+    let rotated = matches!(
+        request.kernel.implementation,
+        Implementation::P2pmark | Implementation::TorchSymmMem
+    );
+    let first = if rotated { rank } else { 0 };
+    (0..n).map(move |step| (first + step) % n)
+}
+
+fn build(request: &Request<'_>) -> Result<Schedule> {
+    waiting::check(request)?;
     let kernel = request.kernel;
-    let blocks = request.blocks.unwrap_or_else(|| blocks_for(request.bytes));
-    let mut builder = Builder::new("one-stage pull", &request.gpus, blocks as usize, THREADS);
-    let home = |rank: u32| request.home(rank);
-    let flags = |rank: u32| request.flag_home(rank);
-    let inputs = builder.buffers(Role::Input, request.bytes, home);
+    let blocks = blocks_of(request, request.bytes) as usize;
+    let mut builder = Builder::new("one-stage pull", &request.gpus, blocks, THREADS);
+    let inputs = builder.buffers(Role::Input, request.bytes, |rank| request.home(rank));
     let outputs = builder.buffers(Role::Output, request.bytes, |r| request.gpus[r as usize]);
-    if let Some(start) = kernel.start_op(blocks as usize) {
+    if let Some(start) = kernel.start_op(blocks) {
         builder.push_all(start);
     }
-    builder.barrier(kernel.fenced_barriers(), flags);
-    let rotated = kernel.implementation == Implementation::P2pmark;
-    for rank in 0..n {
-        for block in 0..blocks as usize {
-            for part in trips(0, request.bytes as u32, block, blocks as usize, THREADS) {
-                let sources = (0..n).map(|peer| {
-                    let source = if rotated { (rank + peer) % n } else { peer };
-                    inputs[source as usize]
-                });
-                let (sources, to) = (sources.collect::<Vec<_>>(), outputs[rank as usize]);
+    barrier(&mut builder, request, kernel.fenced_barriers());
+    for rank in 0..request.ranks() {
+        let sources: Vec<BufferId> =
+            read_order(request, rank).map(|source| inputs[source as usize]).collect();
+        for block in 0..blocks {
+            for part in trips(0, request.bytes as u32, block, blocks, THREADS) {
+                let to = outputs[rank as usize];
                 pull_trip(&mut builder, &kernel, (rank, block), &sources, to, part);
             }
         }
     }
     if kernel.implementation != Implementation::P2pmark {
-        builder.barrier(kernel.fenced_barriers(), flags);
+        barrier(&mut builder, request, kernel.fenced_barriers());
     }
     if !kernel.is_probe() {
         builder.push_all(Op::Delay(kernel.end));

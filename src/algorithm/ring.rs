@@ -5,7 +5,7 @@
 //! receiver, announced by a flag behind a fence.
 
 use super::nccl::ring_split;
-use super::{Algorithm, Protocol, Request, Transport};
+use super::{Algorithm, Implementation, Protocol, Request, Transport};
 use crate::error::Result;
 use crate::fabric::LinkClass;
 use crate::schedule::build::{Builder, Part, slice, trips};
@@ -17,6 +17,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     title: "ring",
     collective: Collective::AllReduce,
     protocols: &[Protocol::Ll, Protocol::Ll128, Protocol::Simple],
+    implementations: &[Implementation::Nccl, Implementation::Probe],
     build,
 };
 

@@ -1,7 +1,7 @@
 //! Which GPUs and which algorithms an answer is about.
 
 use super::arguments::Predict;
-use crate::algorithm::{self, Implementation, Protocol, Transport};
+use crate::algorithm::{self, Protocol, Transport};
 use crate::error::{Error, Result};
 use crate::prediction::cases::cases as prediction_cases;
 use crate::prediction::ring_order::nvlink_ring;
@@ -85,12 +85,13 @@ pub(super) fn cases(
     for name in &options.algo {
         let algorithm = algorithm::find(collective, name)?;
         let fits = |case: &&Case| {
-            case.algorithm.name == algorithm.name
-                && protocol.map_or(!case.extra || algorithm.name == "chain", |p| p == case.protocol)
+            case.algorithm.name == algorithm.name && protocol.is_none_or(|p| p == case.protocol)
         };
         let found: Vec<Case> = cases.iter().filter(fits).cloned().collect();
         if !found.is_empty() {
-            chosen.extend(found);
+            // Without a protocol, the rows of the first screen say what is meant, if there is one.
+            let all = protocol.is_some() || found.iter().all(|case| case.extra);
+            chosen.extend(found.into_iter().filter(|case| all || !case.extra));
             continue;
         }
         let protocol = protocol.unwrap_or(algorithm.protocols[0]);
@@ -98,7 +99,7 @@ pub(super) fn cases(
             algorithm,
             large: None,
             protocol,
-            implementation: Implementation::CustomAllReduce,
+            implementation: algorithm.implementations[0],
             transport: Transport::Peer,
             title: format!("{} {}", algorithm.title, protocol.name()),
             extra: false,

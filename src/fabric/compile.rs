@@ -467,9 +467,15 @@ impl<'a> Build<'a> {
             path_links: self.path_links,
             path_start: self.path_start,
             path_split: self.path_split,
+            path_types: Vec::new(),
             peer_to_peer: self.topology.settings.peer_to_peer,
             regimes: Vec::new(),
         };
+        let pairs = |a| (0..fabric.gpu_count).map(move |b| (a, b));
+        fabric.path_types = (0..fabric.gpu_count)
+            .flat_map(pairs)
+            .map(|(a, b)| self.topology.path_type(a, b))
+            .collect();
         fabric.home_memory = (0..fabric.gpu_count)
             .map(|gpu| {
                 (fabric.gpu_count..fabric.endpoint_count())

@@ -16,6 +16,7 @@ pub use calibration::{Calibration, DeviceClass, UncertaintyGroup};
 pub use compile::CompileOptions;
 pub use endpoint::{GpuModel, MemoryModel};
 
+use crate::topology::PathType;
 use crate::units::{Bandwidth, Time};
 
 /// Index of a directed link.
@@ -127,6 +128,8 @@ pub struct Fabric {
     pub path_start: Vec<u32>,
     /// Peer traffic over each path is cut to pieces of this size by a root complex; 0 = not.
     pub path_split: Vec<u16>,
+    /// How near two GPUs are, in nvidia-smi's words: `path_types[a * gpu_count + b]`.
+    pub path_types: Vec<PathType>,
     /// GPUs may address each other.
     pub peer_to_peer: bool,
     /// Declared regimes, with the links they may touch.
@@ -156,6 +159,11 @@ impl Fabric {
     pub fn first_class(&self, source: EndpointId, target: EndpointId) -> Option<LinkClass> {
         let first = *self.path(source, target)?.first()?;
         Some(self.links[first as usize].class)
+    }
+
+    /// How near two GPUs are, in nvidia-smi's words.
+    pub fn path_type(&self, a: u32, b: u32) -> PathType {
+        self.path_types[a as usize * self.gpu_count + b as usize]
     }
 
     /// The piece size of the path, 0 when packets pass whole.

@@ -2,6 +2,7 @@
 
 use super::case::Case;
 use super::machine::Machine;
+use crate::algorithm::islands::islands;
 use crate::algorithm::{self, Implementation, Protocol, Transport};
 use crate::error::Result;
 use crate::schedule::Collective;
@@ -38,53 +39,154 @@ pub fn cases(collective: Collective, machine: &Machine, gpus: &[u32]) -> Result<
     Ok(cases)
 }
 
+/// On which wires a row stands.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Wires {
+    Any,
+    /// Some pair is joined by NVLink.
+    Nvlink,
+    /// Every pair is: peers' memory takes atomics.
+    AllNvlink,
+    /// No pair is.
+    Pcie,
+    /// Some GPUs are nearer to each other than to the rest, and no pair is joined by NVLink.
+    Islands,
+}
+
+/// A way to do an all-reduce.
+struct Row {
+    algorithm: &'static str,
+    protocol: Protocol,
+    implementation: Implementation,
+    title: &'static str,
+    wires: Wires,
+    /// On the first screen; the others are shown when all are asked for.
+    shown: bool,
+}
+
+const fn row(
+    algorithm: &'static str,
+    protocol: Protocol,
+    implementation: Implementation,
+    title: &'static str,
+    wires: Wires,
+) -> Row {
+    Row { algorithm, protocol, implementation, title, wires, shown: false }
+}
+
+const fn shown(row: Row) -> Row {
+    Row { shown: true, ..row }
+}
+
+/// `{reads}` stands for the number of buffers that are read from peers at once.
+const ROWS: &[Row] = {
+    use Implementation as By;
+    use Protocol::{Ll, Ll128, Simple};
+    use Wires::{AllNvlink, Any, Islands, Nvlink, Pcie};
+    &[
+        shown(row("ring", Ll, By::Nccl, "ring LL (NCCL)", Any)),
+        shown(row("ring", Ll128, By::Nccl, "ring LL128 (NCCL)", Nvlink)),
+        row("ring", Simple, By::Nccl, "ring Simple (NCCL)", Any),
+        row("chain", Ll, By::Nccl, "chain LL (NCCL tree)", Any),
+        row("chain", Ll128, By::Nccl, "chain LL128 (NCCL tree)", Nvlink),
+        row("chain", Simple, By::Nccl, "chain Simple (NCCL tree)", Any),
+        shown(row(
+            "two_shot_pull",
+            Simple,
+            By::CustomAllReduce,
+            "two-stage (custom all-reduce)",
+            Any,
+        )),
+        shown(row(
+            "one_shot_pull",
+            Simple,
+            By::CustomAllReduce,
+            "one-stage ({reads} reads at once)",
+            Any,
+        )),
+        shown(row("one_shot_push", Simple, By::PcieIpc, "one-stage push (Lamport)", Pcie)),
+        shown(row("one_shot_push", Simple, By::FlashInfer, "one-stage push (Lamport)", Nvlink)),
+        shown(row("island_push", Simple, By::PcieIpc, "by islands, writing", Islands)),
+        row("island_pull", Simple, By::CustomAllReduce, "by islands, reading", Islands),
+        row("staged_push", Simple, By::PcieIpc, "staged by islands (pcie_ipc)", Islands),
+        row("two_shot_push", Simple, By::PcieIpc, "two-stage push (pcie_ipc)", Pcie),
+        row("staged_ring", Simple, By::PcieIpc, "staged ring (pcie_ipc)", Pcie),
+        row("allpair_packet", Ll, By::Mscclpp, "all-pair packets (MSCCL++)", Any),
+        row("two_shot_push", Ll, By::Mscclpp, "two-round packets (MSCCL++)", Any),
+        row("two_shot_pull_push", Simple, By::Mscclpp, "read, write (MSCCL++)", Any),
+        row("two_shot_pull_push", Simple, By::FlashInfer, "two-shot (FlashInfer)", Any),
+        row("one_shot_push", Simple, By::SglangV2, "one-stage push (SGLang v2)", AllNvlink),
+        row("one_shot_pull", Simple, By::SglangV2, "one-stage (SGLang v2)", AllNvlink),
+        row("two_shot_pull_push", Simple, By::SglangV2, "two-stage (SGLang v2)", AllNvlink),
+        row("one_shot_pull", Simple, By::TorchSymmMem, "one-shot (torch symm_mem)", AllNvlink),
+        row("two_shot_pull", Simple, By::TorchSymmMem, "two-shot (torch symm_mem)", AllNvlink),
+        row("two_shot_pull_push", Simple, By::TorchSymmMem, "in place (torch symm_mem)", AllNvlink),
+    ]
+};
+
+impl Row {
+    fn stands(&self, machine: &Machine, gpus: &[u32]) -> bool {
+        match self.wires {
+            Wires::Any => true,
+            Wires::Nvlink => machine.has_nvlink(gpus),
+            Wires::AllNvlink => machine.all_nvlink(gpus),
+            Wires::Pcie => !machine.has_nvlink(gpus),
+            Wires::Islands => {
+                !machine.has_nvlink(gpus) && islands(&machine.nominal.fabric, gpus).len() > 1
+            }
+        }
+    }
+
+    fn case(&self, machine: &Machine, gpus: &[u32]) -> Result<Case> {
+        let n = gpus.len();
+        let algorithm = algorithm::find(Collective::AllReduce, self.algorithm)?;
+        // Libraries run these kernels on 2, 4, 6 or 8 GPUs that may address each other.
+        let offered = matches!(n, 2 | 4 | 6 | 8) && machine.nominal.fabric.peer_to_peer;
+        let changes = self.algorithm == "ring" && self.protocol == Protocol::Ll;
+        Ok(Case {
+            algorithm,
+            protocol: self.protocol,
+            large: changes.then_some(Protocol::Simple),
+            implementation: self.implementation,
+            transport: Transport::Peer,
+            title: self.title.replace("{reads}", &(n * (n - 1)).to_string()),
+            extra: !self.shown || self.implementation != Implementation::Nccl && !offered,
+        })
+    }
+}
+
 /// The ways to do an all-reduce on these GPUs, those of the first screen and the extra ones.
 ///
 /// # Errors
 /// Never for the embedded table of algorithms.
 pub fn all_reduces(machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
-    let n = gpus.len();
-    let nvlink = machine.has_nvlink(gpus);
-    let case = |name: &str, protocol, implementation, title: String, extra| -> Result<Case> {
-        let algorithm = algorithm::find(Collective::AllReduce, name)?;
-        let transport = Transport::Peer;
-        let large = (name == "ring" && protocol == Protocol::Ll).then_some(Protocol::Simple);
-        Ok(Case { algorithm, protocol, large, implementation, transport, title, extra })
-    };
-    let (nccl, custom) = (Implementation::Nccl, Implementation::CustomAllReduce);
-    let mut cases = vec![case("ring", Protocol::Ll, nccl, "ring LL (NCCL)".into(), false)?];
-    if nvlink {
-        let title = "ring LL128 (NCCL)".into();
-        cases.push(case("ring", Protocol::Ll128, nccl, title, false)?);
+    let mut cases = Vec::new();
+    for row in ROWS.iter().filter(|row| row.stands(machine, gpus)) {
+        let case = row.case(machine, gpus)?;
+        if case.algorithm.protocols.contains(&case.protocol) {
+            cases.push(case);
+        }
     }
     let by_host = machine.topology.ranks_apart(gpus);
     if !by_host.is_empty() && machine.nominal.fabric.peer_to_peer {
-        let title = "ring LL, far by host memory".into();
-        let mut host = case("ring", Protocol::Ll, nccl, title, true)?;
-        host.transport = Transport::HostFor(by_host);
-        cases.push(host);
-    }
-    cases.push(case("ring", Protocol::Simple, nccl, "ring Simple (NCCL)".into(), true)?);
-    for &protocol in algorithm::find(Collective::AllReduce, "chain")?.protocols {
-        let title = format!("chain {} (NCCL tree)", protocol.name());
-        cases.push(case("chain", protocol, nccl, title, true)?);
-    }
-    let simple = Protocol::Simple;
-    cases.push(case(
-        "two_shot_pull",
-        simple,
-        custom,
-        "two-stage (custom all-reduce)".into(),
-        false,
-    )?);
-    let title = format!("one-stage ({} reads at once)", n * (n - 1));
-    cases.push(case("one_shot_pull", simple, custom, title, false)?);
-    cases.push(case("one_shot_push", simple, custom, "one-stage push (Lamport)".into(), false)?);
-    for case in &mut cases {
-        // vLLM and SGLang run their kernels on 2, 4, 6 or 8 GPUs that may address each other.
-        let theirs = case.implementation == Implementation::CustomAllReduce;
-        let offered = matches!(n, 2 | 4 | 6 | 8) && machine.nominal.fabric.peer_to_peer;
-        case.extra |= theirs && !offered;
+        let transport = Transport::HostFor(by_host);
+        let title = "ring LL, far by host memory".to_owned();
+        let host = Case { transport, title, extra: true, ..cases[0].clone() };
+        cases.insert(1, host);
     }
     Ok(cases)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_name_kernels_that_there_are() {
+        for row in ROWS {
+            let algorithm = algorithm::find(Collective::AllReduce, row.algorithm).expect("known");
+            assert!(algorithm.implementations.contains(&row.implementation), "{}", row.title);
+            assert!(row.title.len() <= 33, "{} is too long for its column", row.title);
+        }
+    }
 }

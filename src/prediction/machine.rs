@@ -61,12 +61,22 @@ impl Machine {
         Ok(Machine { topology, nominal, without_regimes, moved, gpu_model })
     }
 
-    /// Whether two of the GPUs are joined by NVLink.
+    /// Whether some two of the GPUs are joined by NVLink.
     pub fn has_nvlink(&self, gpus: &[u32]) -> bool {
+        self.pairs(gpus).any(|joined| joined)
+    }
+
+    /// Whether every two of the GPUs are joined by NVLink.
+    pub fn all_nvlink(&self, gpus: &[u32]) -> bool {
+        self.pairs(gpus).all(|joined| joined)
+    }
+
+    /// Whether NVLink joins them, for each pair.
+    fn pairs(&self, gpus: &[u32]) -> impl Iterator<Item = bool> {
         use crate::fabric::LinkClass;
         let fabric = &self.nominal.fabric;
         let pairs = gpus.iter().flat_map(|&a| gpus.iter().map(move |&b| (a, b)));
-        pairs.filter(|(a, b)| a != b).any(|(a, b)| {
+        pairs.filter(|(a, b)| a != b).map(|(a, b)| {
             fabric.path(a, b).is_some_and(|path| {
                 path.iter().all(|&link| fabric.links[link as usize].class == LinkClass::Nvlink)
             })

@@ -104,6 +104,8 @@ pub enum Lines {
     Plain,
     /// 16-byte lines of 8 data and 8 flag bytes.
     Ll,
+    /// 8-byte packets of 4 data and 4 flag bytes.
+    Ll8,
     /// 128-byte lines of 120 data and 8 flag bytes.
     Ll128,
 }
@@ -114,6 +116,7 @@ impl Lines {
         match self {
             Lines::Plain => data,
             Lines::Ll => data.div_ceil(8) * 16,
+            Lines::Ll8 => data.div_ceil(4) * 8,
             Lines::Ll128 => data.div_ceil(120) * 128,
         }
     }
@@ -123,6 +126,7 @@ impl Lines {
         match self {
             Lines::Plain => wire,
             Lines::Ll => wire / 16 * 8,
+            Lines::Ll8 => wire / 8 * 4,
             Lines::Ll128 => wire / 128 * 120,
         }
     }

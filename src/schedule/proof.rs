@@ -112,6 +112,25 @@ struct Machine<'a> {
     position: Vec<Vec<usize>>,
 }
 
+/// Puts values over what was known of these elements; the rest of older pieces stays known.
+fn replace(known: &mut BTreeMap<u32, Vec<Value>>, first: u32, new: Vec<Value>) {
+    let end = first + new.len() as u32;
+    let overlaps = |(&start, values): (&u32, &Vec<Value>)| start + values.len() as u32 > first;
+    let old: Vec<u32> =
+        known.range(..end).rev().take_while(|&piece| overlaps(piece)).map(|p| *p.0).collect();
+    for start in old {
+        let mut piece = known.remove(&start).unwrap_or_default();
+        if start + piece.len() as u32 > end {
+            known.insert(end, piece[(end - start) as usize..].to_vec());
+        }
+        if start < first {
+            piece.truncate((first - start) as usize);
+            known.insert(start, piece);
+        }
+    }
+    known.insert(first, new);
+}
+
 fn elements(bytes: u64) -> usize {
     bytes.div_ceil(u64::from(ELEMENT_BYTES)) as usize
 }
@@ -325,7 +344,7 @@ impl<'a> Machine<'a> {
                 sums
             }
         };
-        self.running[rank][block].insert(first, new);
+        replace(&mut self.running[rank][block], first, new);
         Ok(())
     }
 

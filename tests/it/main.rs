@@ -12,3 +12,4 @@ mod rig;
 mod schedules;
 mod schema;
 mod tidy;
+mod wire_bytes;

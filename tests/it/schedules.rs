@@ -1,7 +1,7 @@
 //! Every algorithm of the table, for many rank counts and sizes: proved, run to its end by every
 //! network model, and never below its bound.
 
-use collsim::algorithm::{Implementation, Request, build};
+use collsim::algorithm::{BarrierKind, Implementation, Request, build};
 use collsim::engine::{Fidelity, RunOptions, simulate};
 use collsim::schedule::Schedule;
 use collsim::schedule::proof::prove;
@@ -50,10 +50,41 @@ fn all_are_proved_and_end() {
     for choice in choices() {
         for n in 2..=16_u32 {
             for bytes in SIZES {
-                for implementation in [Implementation::Nccl, Implementation::Probe] {
-                    check(&rig, choice, n, bytes, implementation);
+                for &implementation in choice.0.implementations {
+                    if implementation.barrier() == BarrierKind::Flags {
+                        check(&rig, choice, n, bytes, implementation);
+                    }
                 }
             }
+        }
+    }
+}
+
+/// Kernels that wait by atomics on the peers' memory: proved where NVLink carries these, refused
+/// elsewhere.
+#[test]
+fn atomics_need_nvlink() {
+    let (nvlink, pcie) = (Rig::named("h200x8-nvswitch"), Rig::named("rtxpro6000x8"));
+    for choice in choices() {
+        for &implementation in choice.0.implementations {
+            if implementation.barrier() == BarrierKind::Flags {
+                continue;
+            }
+            for n in 2..=8 {
+                for bytes in SIZES {
+                    check(&nvlink, choice, n, bytes, implementation);
+                }
+            }
+            if choice.0.name == "one_shot_push" {
+                // It pushes, and waits for nobody.
+                continue;
+            }
+            let request = Request {
+                kernel: pcie.kernel(implementation),
+                ..pcie.request(choice, pcie.gpus(), 4096)
+            };
+            let refusal = build(choice.0, &request).expect_err("PCIe carries no such atomics");
+            assert!(refusal.to_string().contains("PCIe"), "{refusal}");
         }
     }
 }
