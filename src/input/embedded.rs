@@ -42,6 +42,7 @@ pub const MACHINES: &[Embedded] = embedded![
     "v100x8-cube-mesh",
     "a100x8-nvswitch",
     "h100x8-nvswitch",
+    "h800x8-nvswitch",
     "h200x8-nvswitch",
     "b200x8-nvswitch",
     "h200x2-nvlink-pair",

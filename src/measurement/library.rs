@@ -91,6 +91,22 @@ pub const MACHINES: &[Machine] = &[
         "observations.csv",
         "raw/p2p_connectivity.csv"
     ),
+    machine!("occl-4090x8-epyc-a", "rtx4090x8-rome", "observations.csv"),
+    machine!("occl-h800-x8", "h800x8-nvswitch", "observations.csv"),
+    machine!("a100sxm80-x8-cw", "a100x8-nvswitch", "observations.csv"),
+    machine!("aic-a100sxm-x8", "a100x8-nvswitch", "observations.csv"),
+    machine!("aic-h100sxm-x8", "h100x8-nvswitch", "observations.csv"),
+    machine!("aic-b200-x8", "b200x8-nvswitch", "observations.csv"),
+    machine!("aic-rtxpro6000-x2x4", "rtxpro6000x8-direct", "observations.csv"),
+    machine!("h100sxm-cluster01", "h100x8-nvswitch", "observations.csv"),
+    machine!("h200sxm-x8-mleng", "h200x8-nvswitch", "observations.csv", "raw/tuner_choice.csv"),
+    machine!(
+        "a100pcie80-x2-nvbridge",
+        "a100x2-pcie-nvbridge",
+        "observations.csv",
+        "raw/nccl_tuner_model.csv"
+    ),
+    machine!("b200-x8-symm", "b200x8-nvswitch", "observations.csv"),
 ];
 
 #[cfg(test)]

@@ -154,9 +154,9 @@ pub struct Observation {
     pub figure: usize,
     /// Of `measured`: `ns`, `us`, `GB/s`.
     pub unit: &'static str,
-    /// The value; of repeated rows, their mean.
+    /// The value; of repeated rows, their median.
     pub measured: f64,
-    /// Rows that it is the mean of.
+    /// Rows that it is the median of.
     pub rows: u32,
     /// Constants were fitted to it; otherwise it checks them.
     pub fit: bool,

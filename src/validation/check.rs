@@ -62,7 +62,7 @@ pub struct CheckRow {
     pub experiment: String,
     /// Of the values.
     pub unit: &'static str,
-    /// Measured, the mean of `repetitions` rows.
+    /// Measured, the median of `repetitions` rows.
     pub measured: f64,
     /// Rows of the file.
     pub repetitions: u32,

@@ -1,10 +1,12 @@
 //! One reader a file format; all of them fill a [`Sink`].
 
+mod collective;
 mod contention;
 mod host_links;
 mod nvlink_pair;
 mod one_link;
 mod ranks;
+mod serving;
 mod standard;
 mod tiers;
 
@@ -97,13 +99,20 @@ impl About {
 /// Collects a machine's rows.
 pub(super) struct Sink {
     pub(super) machine: String,
-    topology: String,
+    pub(super) topology: String,
     record: Record,
+    /// Values of each observation: one of several rows in ten may be several times the others.
+    values: Vec<Vec<f64>>,
 }
 
 impl Sink {
     fn new(machine: &str, topology: &str) -> Sink {
-        Sink { machine: machine.into(), topology: topology.into(), record: Record::default() }
+        Sink {
+            machine: machine.into(),
+            topology: topology.into(),
+            record: Record::default(),
+            values: Vec::new(),
+        }
     }
 
     fn read(&mut self, file: &str, text: &str) -> Result<()> {
@@ -128,6 +137,9 @@ impl Sink {
             "interference.csv" => "copies beside a collective are not run by check",
             "raw/serving.csv" => "serving throughput needs the compute time of a model",
             "raw/p2p_connectivity.csv" => "says what may address what, no time",
+            "raw/nccl_tuner_model.csv" | "raw/tuner_choice.csv" => {
+                "what NCCL's tuner believes, no time"
+            }
             "raw/nccl_allreduce.csv" => "the mean over a sweep of sizes, GPUs not stated",
             _ => "no experiment for this table",
         };
@@ -146,7 +158,7 @@ impl Sink {
         });
     }
 
-    /// Adds a row; one that repeats an earlier run is averaged with it.
+    /// Adds a row; of rows that repeat one run the median counts.
     pub(super) fn add(
         &mut self,
         row: &Row,
@@ -158,18 +170,17 @@ impl Sink {
         if measured <= 0.0 {
             return self.skip(row, "nothing was moved");
         }
-        let same = self.record.observations.iter_mut().find(|other| {
+        let same = self.record.observations.iter().position(|other| {
             other.figure == figure
                 && other.run == run
                 && other.experiment == about.experiment
                 && other.condition == about.condition
         });
-        if let Some(other) = same {
-            let rows = f64::from(other.rows);
-            other.measured = (other.measured * rows + measured) / (rows + 1.0);
-            other.rows += 1;
+        if let Some(index) = same {
+            self.values[index].push(measured);
             return;
         }
+        self.values.push(vec![measured]);
         self.record.observations.push(Observation {
             machine: self.machine.clone(),
             topology: self.topology.clone(),
@@ -187,7 +198,13 @@ impl Sink {
         });
     }
 
-    fn finish(self) -> Record {
+    fn finish(mut self) -> Record {
+        for (observation, mut values) in self.record.observations.iter_mut().zip(self.values) {
+            values.sort_by(f64::total_cmp);
+            let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+            observation.measured = f64::midpoint(low, high);
+            observation.rows = values.len() as u32;
+        }
         self.record
     }
 }
@@ -208,13 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn repeated_rows_are_averaged() {
+    fn the_median_of_repeated_rows_counts() {
         let machine = MACHINES.iter().find(|m| m.name == "h200-one-link").expect("listed");
         let record = read_machine(machine).expect("reads");
         let chase = record.observations.iter().find(|o| o.experiment == "chase host");
         let chase = chase.expect("there");
         assert_eq!(chase.rows, 3);
-        assert!((chase.measured - (1170.4 + 1144.9 + 1161.4) / 3.0).abs() < 1e-9);
+        // Of 1144.9, 1161.4 and 1170.4.
+        assert!((chase.measured - 1161.4).abs() < 1e-9);
     }
 
     #[test]

@@ -1,12 +1,9 @@
 //! `observations.csv`: the columns that all public machines share (`measured/README.md`).
 
-use super::{About, Sink};
-use crate::algorithm::ring::LL_BYTES_A_RANK;
-use crate::algorithm::{Implementation, Protocol};
+use super::{About, Sink, collective};
 use crate::error::Result;
 use crate::measurement::table::{Row, with_header};
-use crate::measurement::{Carrier, Copy, Memory, Pair, Run};
-use crate::schedule::Collective;
+use crate::measurement::{Copy, Memory, Pair, Run};
 
 /// What benchmarks copy one pair by; beyond the start the rate does not depend on it.
 const COPY_BYTES: u64 = 64 << 20;
@@ -28,7 +25,7 @@ pub(super) fn read(sink: &mut Sink, file: &str, text: &str) -> Result<()> {
             "p2p_bandwidth_bidirectional" => copies(sink, &row, true)?,
             "p2p_latency" => latency(sink, &row)?,
             "all_to_all_streams" => all_pairs(sink, &row)?,
-            "all_reduce" => all_reduce(sink, &row)?,
+            name if collective::is_collective(name) => collective::read(sink, &row)?,
             "decode_step" | "verify_step" => sink.skip(&row, "needs compute time"),
             other => sink.skip(&row, format!("no experiment for {other}")),
         }
@@ -72,7 +69,8 @@ fn is_fit(machine: &str, experiment: &str) -> bool {
     }
 }
 
-fn about(sink: &Sink, row: &Row, experiment: String, text: String) -> Result<About> {
+/// What is said of every row.
+pub(super) fn about(sink: &Sink, row: &Row, experiment: String, text: String) -> Result<About> {
     let mut about =
         About::new(experiment, text).fit(is_fit(&sink.machine, row.column("experiment")?));
     row.column("condition")?.clone_into(&mut about.condition);
@@ -153,97 +151,6 @@ fn all_pairs(sink: &mut Sink, row: &Row) -> Result<()> {
     about.regime = regime;
     let rate = row.number(row.column("value")?)?;
     sink.add(row, about, Run::Copies(copies), 0, (rate, "GB/s"));
-    Ok(())
-}
-
-fn all_reduce(sink: &mut Sink, row: &Row) -> Result<()> {
-    let implementation = row.column("implementation")?;
-    match implementation {
-        "nccl" => nccl(sink, row),
-        _ if implementation.starts_with("PCIe one-shot") => one_shot(sink, row),
-        _ => {
-            sink.skip(row, format!("no model of {implementation}"));
-            Ok(())
-        }
-    }
-}
-
-fn one_shot(sink: &mut Sink, row: &Row) -> Result<()> {
-    let sglang = row.column("implementation")?.contains("sglang");
-    let ranks = row.count(row.column("ranks")?)?;
-    let bytes = row.count(row.column("size_bytes")?)?;
-    let implementation =
-        if sglang { Implementation::CustomAllReduce } else { Implementation::P2pmark };
-    let run = Run::Collective {
-        collective: Collective::AllReduce,
-        algorithm: "one_shot_pull",
-        protocol: Protocol::Simple,
-        implementation,
-        gpus: (0..ranks).collect(),
-        bytes: u64::from(bytes),
-        blocks: None,
-        carrier: Carrier::Peer,
-        launched_in_turn: false,
-    };
-    let large = if bytes > 1 << 20 { ", over 1 MB" } else { "" };
-    let experiment = format!("one-shot all-reduce {ranks} GPUs{large}");
-    let who = if sglang { "sglang" } else { "p2pmark" };
-    let mut about = about(sink, row, experiment, format!("{who} {bytes} B"))?;
-    about.regime = sink.machine.starts_with("asus") && ranks == 8;
-    sink.add(row, about, run, 0, (row.number(row.column("value")?)?, "us"));
-    Ok(())
-}
-
-fn nccl(sink: &mut Sink, row: &Row) -> Result<()> {
-    let ranks = row.count(row.column("ranks")?)?;
-    let bytes = row.count(row.column("size_bytes")?)?;
-    let (condition, note) = (row.column("condition")?, row.column("note")?);
-    let grouped = sink.machine.starts_with("asus") && !condition.contains("SGLang");
-    if grouped && ranks == 8 && bytes <= 16 << 10 {
-        sink.skip(row, "launch-bound: grouped launches of one process (trap 8)");
-        return Ok(());
-    }
-    let told = row.column("protocol")?.to_uppercase();
-    // NCCL's choice where nothing is told.
-    let simple = u64::from(bytes) >= LL_BYTES_A_RANK * u64::from(ranks);
-    let assumed = if simple { Protocol::Simple } else { Protocol::Ll };
-    let protocol = match &told {
-        told if told.starts_with("SIMPLE") => Protocol::Simple,
-        told if told.starts_with("LL128") => Protocol::Ll128,
-        told if told.starts_with("LL ") || told == "LL" => Protocol::Ll,
-        _ => assumed,
-    };
-    let carrier = if condition.starts_with("default") || condition.contains("SGLang") {
-        Carrier::HostBeyondSwitch
-    } else if condition.contains("no P2P") {
-        Carrier::Host
-    } else {
-        Carrier::Peer
-    };
-    let channels = row.column("channels")?;
-    let run = Run::Collective {
-        collective: Collective::AllReduce,
-        algorithm: "ring",
-        protocol,
-        implementation: Implementation::Nccl,
-        // Rows of two groups of like GPUs are averaged, as runs of the first group.
-        gpus: (0..ranks).collect(),
-        bytes: u64::from(bytes),
-        blocks: if channels.is_empty() { None } else { Some(row.count(channels)?) },
-        carrier,
-        launched_in_turn: grouped,
-    };
-    let large = if bytes > 256 << 10 { ", over 256 KB" } else { "" };
-    let stated = match (told.contains("CHOSEN"), protocol) {
-        (true, Protocol::Simple) => " Simple chosen",
-        (true, _) => " LL chosen",
-        _ => "",
-    };
-    let experiment = format!("NCCL all-reduce {ranks} GPUs{stated}{large}");
-    let text = format!("{} {bytes} B {condition}", protocol.name());
-    let mut about = about(sink, row, experiment, text)?;
-    about.note = format!("{}{note}", if told.is_empty() { "assumed protocol; " } else { "" });
-    sink.add(row, about, run, 0, (row.number(row.column("value")?)?, "us"));
     Ok(())
 }
 
