@@ -61,7 +61,7 @@ fn unmodelled(sink: &Sink, name: &str, ranks: u32, bytes: u64) -> Option<String>
     }
 }
 
-/// From here on vLLM takes torch's symmetric memory or NCCL (`all_reduce_utils.py`).
+/// From here on vLLM takes torch's symmetric memory or NCCL.
 fn vllm_most(sink: &Sink, ranks: u32) -> u64 {
     let sizes: [u64; 4] = match sink.topology.get(..4) {
         Some("h100" | "h200" | "h800") => [64 << 20, 32 << 20, 512 << 10, 256 << 10],
