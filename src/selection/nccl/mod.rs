@@ -1,7 +1,9 @@
 //! NCCL's choice. The machine as NCCL sees it becomes [`graph::Graph`]s of channels (search, or a
 //! graph file); the tuner prices every algorithm and protocol on them.
 
+pub mod constants;
 pub mod graph;
+pub mod tables;
 pub mod version;
 
 pub use version::Version;
