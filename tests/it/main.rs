@@ -7,6 +7,7 @@ mod check;
 mod cli;
 mod docs;
 mod invariants;
+mod nccl_tuner;
 mod readme;
 mod rig;
 mod schedules;

@@ -126,6 +126,8 @@ tables! {
     ll128: Ll128Rule,
     /// Factor on the time of a ring of more than eight ranks in fp8.
     lossy_factor: f32,
+    /// Queued calls that share a latency in algorithms that pipeline.
+    operations_a_batch: u32,
     /// Most threads of Ring Simple.
     simple_threads: SimpleThreads,
     /// Least traffic of a channel, bytes.
@@ -140,6 +142,8 @@ tables! {
     p2p_channels: P2pChannels,
     /// Send and receive use LL up to this a channel, bytes.
     p2p_ll_max: u64,
+    /// Parts of a send follow the step of the protocol that its size suggests, not Simple's.
+    p2p_parts_follow_ll: bool,
     /// Buffers of a connection.
     buffers: Buffers,
     /// How memory of connections is taken.

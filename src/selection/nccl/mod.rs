@@ -2,8 +2,15 @@
 //! graph file); the tuner prices every algorithm and protocol on them.
 
 pub mod constants;
+pub mod environment;
 pub mod graph;
+pub mod launch;
+mod lists;
+pub mod memory;
+mod price;
 pub mod tables;
+pub mod tune;
+pub mod variables;
 pub mod version;
 
 pub use version::Version;

@@ -1,0 +1,222 @@
+//! How many channels a communicator has, and how many channels and threads a call gets
+//! (`graph/connect.cc`, `graph/paths.cc`, `enqueue.cc`).
+
+use serde::Serialize;
+
+use super::constants::Constants;
+use super::environment::Settings;
+use super::graph::{Graph, PathType, Pattern};
+use super::tables::{Generation, index};
+use super::tune::Communicator;
+use crate::algorithm::Protocol;
+use crate::algorithm::nccl::{Algorithm, CHANNELS_MAX, Collective, Split, threads_max, threshold};
+
+/// Channels that a search may have.
+const SEARCH_CHANNELS_MAX: usize = CHANNELS_MAX as usize / 2;
+
+/// What the search makes of its outcome at the end of its first pass: twice the channels at half
+/// the rate, where a channel would be too fast for one block.
+#[must_use]
+pub fn duplicated(graph: Graph, constants: &Constants, lowest_capability: u32) -> Graph {
+    let rule = constants.duplication;
+    let count = graph.channels.len();
+    let newer_keeps = lowest_capability > 80
+        && graph.bw_intra < rule.newer_from
+        && count > rule.newer_channels as usize;
+    let keeps = count == 0 || graph.bw_intra < rule.from || newer_keeps;
+    if keeps || graph.pattern == Pattern::Nvls {
+        return graph;
+    }
+    let twice = (2 * count).min(SEARCH_CHANNELS_MAX);
+    let divisor = twice.div_ceil(count) as f64;
+    let channels = graph.channels.iter().cycle().take(twice).cloned().collect();
+    let (bw_intra, bw_inter) = (graph.bw_intra / divisor, graph.bw_inter / divisor);
+    Graph { channels, bw_intra, bw_inter, ..graph }
+}
+
+/// Channels of a communicator for rings and trees: each channel of the search twice, then what the
+/// settings ask for. `capability` is the lowest compute capability x 10.
+pub fn channels(ring: &Graph, capability: u32, machines: u32, settings: &Settings) -> u32 {
+    let mut count = (2 * ring.channels.len().max(1) as u32).min(CHANNELS_MAX);
+    if capability >= 90 && machines > 1 && ring.bw_intra > 45.0 && count < 16 {
+        count *= 2;
+    }
+    let most = |limit: Option<u32>| limit.unwrap_or(CHANNELS_MAX);
+    let least = |limit: Option<u32>| limit.unwrap_or(1);
+    count = count.min(most(settings.channels.1)).min(most(settings.blocks.1));
+    count.max(least(settings.channels.0)).max(least(settings.blocks.0))
+}
+
+/// Channels of NVLS.
+pub fn nvls_channels(
+    constants: &Constants,
+    generation: Generation,
+    machines: u32,
+    settings: &Settings,
+) -> u32 {
+    let table = constants.nvls_channels;
+    let default = match (generation, machines) {
+        (Generation::Blackwell, 1) => table.blackwell,
+        (Generation::Blackwell, _) => table.blackwell_across,
+        _ => table.hopper,
+    };
+    let count = settings.nvls_channels.unwrap_or(default);
+    let (least, most) = settings.blocks;
+    count.min(most.unwrap_or(CHANNELS_MAX)).max(least.unwrap_or(1))
+}
+
+/// A call with NCCL's limits for this communicator and these settings, ready to be split.
+pub fn split(
+    constants: &Constants,
+    comm: &Communicator,
+    settings: &Settings,
+    collective: Collective,
+    algorithm: Algorithm,
+    protocol: Protocol,
+    bytes: u64,
+) -> Split {
+    let (low, high) = comm.capability;
+    let channels = if algorithm.is_nvls() {
+        let generation = constants.generation_of(low, high);
+        nvls_channels(constants, generation, comm.machines, settings)
+    } else {
+        comm.channels
+    };
+    let told = match algorithm {
+        Algorithm::Tree => settings.thresholds[0][index(protocol)],
+        Algorithm::Ring => settings.thresholds[1][index(protocol)],
+        _ => None,
+    };
+    Split {
+        collective,
+        algorithm,
+        protocol,
+        bytes,
+        ranks: comm.ranks,
+        channels,
+        threads_max: most_threads(constants, &comm.ring, settings, algorithm, protocol),
+        threshold: told.unwrap_or_else(|| threshold(algorithm, protocol, comm.ranks)),
+        channel_traffic_min: constants.channel_traffic_min,
+    }
+}
+
+/// Most threads of a channel, without those that only synchronise.
+pub fn most_threads(
+    constants: &Constants,
+    ring: &Graph,
+    settings: &Settings,
+    algorithm: Algorithm,
+    protocol: Protocol,
+) -> u32 {
+    if !matches!(algorithm, Algorithm::Ring | Algorithm::Tree) {
+        return threads_max(algorithm, protocol);
+    }
+    let simple = constants.simple_threads;
+    let rate = ring.bw_intra * ring.channels.len() as f64;
+    match protocol {
+        Protocol::Ll128 => settings.threads.1,
+        _ => settings.threads.0,
+    }
+    .unwrap_or_else(|| match (algorithm, protocol) {
+        (Algorithm::Ring, Protocol::Simple) if rate <= simple.narrow_up_to => simple.narrow,
+        (Algorithm::Ring, Protocol::Simple) => simple.wide,
+        _ => threads_max(algorithm, protocol),
+    })
+}
+
+/// Channels of send and receive inside a machine.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct P2p {
+    /// Channels of all.
+    pub channels: u32,
+    /// Most channels to one peer.
+    pub channels_a_peer: u32,
+    /// Bytes of a step in Simple.
+    pub chunk: u64,
+    ll_step: u64,
+    ll_max: u64,
+    parts_follow_ll: bool,
+    ranks: u32,
+}
+
+impl P2p {
+    /// For `pairs`, the type and rate (GB/s) of every rank's path to every other, where one NVLink
+    /// has `nvlink` GB/s by NCCL's belief.
+    pub fn new(
+        constants: &Constants,
+        comm: &Communicator,
+        settings: &Settings,
+        pairs: &[(PathType, f64)],
+        nvlink: f64,
+    ) -> P2p {
+        let table = constants.p2p_channels;
+        let of_pair = |pair: &(PathType, f64)| match pair.0 {
+            PathType::Nvl => table.nvlink * ((pair.1 / nvlink) as u32).max(1),
+            _ => table.pcie,
+        };
+        let each = pairs.iter().map(of_pair).min().unwrap_or(table.pcie);
+        let all_nvlink = pairs.iter().all(|pair| pair.0 == PathType::Nvl);
+        let (least, most) = settings.p2p_channels;
+        let channels = comm.channels.min(most.unwrap_or(CHANNELS_MAX)).max(least.unwrap_or(1));
+        let channels = channels.next_power_of_two();
+        let (pcie, over_nvlink) = settings.p2p_chunks;
+        let chunk = if comm.machines > 1 {
+            constants.p2p_chunk.network
+        } else if all_nvlink {
+            over_nvlink.unwrap_or(constants.p2p_chunk.nvlink)
+        } else {
+            pcie.unwrap_or(constants.p2p_chunk.pcie)
+        };
+        let simple = settings.buffers[2].unwrap_or(constants.buffers.simple);
+        P2p {
+            channels,
+            channels_a_peer: each.next_power_of_two().min(channels),
+            chunk: chunk.min(simple / STEPS),
+            ll_step: settings.buffers[0].unwrap_or(constants.buffers.ll) / STEPS,
+            ll_max: settings.p2p_ll_max.unwrap_or(constants.p2p_ll_max),
+            parts_follow_ll: constants.p2p_parts_follow_ll,
+            ranks: comm.ranks,
+        }
+    }
+
+    /// In how many parts, each on a channel of its own, `bytes` go to a peer, and in which
+    /// protocol. A rank's copy to itself (`to_self`) is never LL.
+    pub fn parts(&self, bytes: u64, to_self: bool) -> (u32, Protocol) {
+        let mut least = self.channels_a_peer;
+        while least * self.ranks > self.channels && least > 1 {
+            least /= 2;
+        }
+        let fits = |parts: u32| !to_self && bytes <= u64::from(parts) * self.ll_max;
+        let early_ll = self.parts_follow_ll && fits(self.channels_a_peer);
+        let step = if early_ll { self.ll_step } else { self.chunk };
+        let mut parts = u64::from(least).min(bytes.div_ceil(step / 8)).max(1) as u32;
+        // A part has at most 32 steps.
+        while bytes.div_ceil(u64::from(parts)) > 32 * step && parts <= self.channels_a_peer / 2 {
+            parts *= 2;
+        }
+        let ll = if self.parts_follow_ll { early_ll } else { fits(parts) };
+        (parts, if ll { Protocol::Ll } else { Protocol::Simple })
+    }
+
+    /// First channel of the round in which rank r sends to r + `round`: the round's number with its
+    /// bits reversed, so that successive rounds are far apart.
+    pub fn first_channel(&self, round: u32) -> u32 {
+        let bits = self.channels.ilog2();
+        if bits == 0 { 0 } else { round.reverse_bits() >> (32 - bits) }
+    }
+
+    /// Channels, and so blocks, that an all-to-all of `bytes` to each rank keeps busy.
+    pub fn all_to_all_blocks(&self, bytes: u64) -> u32 {
+        let mut busy = 0u64;
+        for round in 0..self.ranks {
+            let (parts, _) = self.parts(bytes, round == 0);
+            for part in 0..parts {
+                busy |= 1 << ((self.first_channel(round) + part) % self.channels);
+            }
+        }
+        busy.count_ones()
+    }
+}
+
+/// Steps that a connection's buffer holds.
+pub const STEPS: u64 = 8;
