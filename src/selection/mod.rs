@@ -4,3 +4,4 @@
 
 pub mod gpu;
 pub mod nccl;
+pub mod serving;

@@ -12,5 +12,6 @@ mod readme;
 mod rig;
 mod schedules;
 mod schema;
+mod serving;
 mod tidy;
 mod wire_bytes;
