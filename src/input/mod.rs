@@ -3,6 +3,7 @@
 pub mod embedded;
 mod json_error;
 mod layout;
+pub mod nccl_xml;
 mod places;
 mod read;
 pub mod render;

@@ -7,6 +7,7 @@ mod check;
 mod cli;
 mod docs;
 mod invariants;
+mod nccl_files;
 mod nccl_search;
 mod nccl_tuner;
 mod readme;
