@@ -65,7 +65,7 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
                 let delay = request.kernel.line_trip * u64::from(count);
                 builder.push(rank, block, Op::Delay(delay));
                 let (buffer, bytes) = (outputs[rank as usize], trip.data.bytes);
-                builder.push(rank, block, Op::Write { buffer, offset: data, bytes });
+                builder.push(rank, block, Op::Write { buffer, offset: data, bytes, data });
             }
         }
     }

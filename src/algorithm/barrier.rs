@@ -58,7 +58,11 @@ pub fn barrier(fabric: &Fabric, gpus: &[u32], blocks: usize, place: FlagPlace) -
                 for rank in 0..ranks {
                     builder.push(rank, block, Op::BlockBarrier);
                     let buffer = flags[rank as usize];
-                    builder.push(rank, block, Op::Write { buffer, offset: 0, bytes: FLAG });
+                    builder.push(
+                        rank,
+                        block,
+                        Op::Write { buffer, offset: 0, bytes: FLAG, data: 0 },
+                    );
                     for step in 1..ranks {
                         let peer = flags[((rank + step) % ranks) as usize];
                         let part = Part { offset: 0, bytes: FLAG };

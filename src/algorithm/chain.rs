@@ -1,111 +1,145 @@
-//! Chain all-reduce, NCCL's tree inside one node: sums travel up the chain to rank 0 and results
-//! travel down, chunk by chunk, in two groups of threads at once.
+//! Tree all-reduce inside one node, where NCCL's trees are chains: sums travel to the root and results
+//! back, chunk by chunk, in two groups of a block's threads at once (`device/all_reduce.h`,
+//! runTreeSplit, of NCCL 2.30).
 
-use super::nccl::ring_split;
-use super::{Algorithm, Implementation, Protocol, Request, ring};
+use super::primitives::{
+    ConnectionId, LL_CHUNK, LL128_CHUNK, Nccl, Place, Primitive, SIMPLE_STEP, Slices, chunks, shape,
+};
+use super::{Algorithm, Implementation, Protocol, Request};
 use crate::error::Result;
-use crate::schedule::build::{Builder, Part, slice, trips};
-use crate::schedule::{Action, BufferId, Collective, Lines, MessageId, Op, Role, Schedule};
+use crate::schedule::build::{Part, slice};
+use crate::schedule::{Collective, Schedule};
 
 /// This algorithm.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "chain",
     title: "tree (chain in a node)",
     collective: Collective::AllReduce,
-    protocols: &[Protocol::Ll],
+    protocols: &[Protocol::Ll, Protocol::Ll128, Protocol::Simple],
     implementations: &[Implementation::Nccl],
     build,
 };
 
-/// NCCL's tree kernels run 640 threads, about 70 % of them reducing; here two blocks share them.
-const UP_THREADS: u32 = 448;
-/// NCCL's tree for small calls.
-const LINES: Lines = Lines::Ll;
+/// Threads of a tree kernel, at the root all of one group.
+const THREADS: u32 = 640;
+
+/// Threads that reduce and threads that broadcast: 70 % with lines, since a tree may receive from
+/// three; about half with Simple.
+fn groups(protocol: Protocol) -> [u32; 2] {
+    match protocol {
+        Protocol::Simple => [384, 256],
+        _ => [448, 192],
+    }
+}
+
+/// Data bytes of a chunk: NCCL halves it while a channel would have too few to keep all `hops` busy
+/// (`enqueue.cc`, calcCollChunking).
+fn chunk(protocol: Protocol, bytes_a_channel: u64, hops: u32) -> u64 {
+    let hops = f64::from(hops);
+    // Chunks that a channel should have, and the size below which it is not halved for that.
+    let (mut chunk, wanted): (u64, &[(f64, u64)]) = match protocol {
+        Protocol::Ll => return LL_CHUNK,
+        Protocol::Ll128 => {
+            let steps = 1.0 + 0.1 * (hops + 1.0);
+            let each = steps / (hops + 1.0);
+            (LL128_CHUNK, &[(64.0 * each, 131_072), (16.0 * each, 32_768)])
+        }
+        Protocol::Simple => {
+            (SIMPLE_STEP, &[(8.0 * hops, 131_072), (4.0 * hops, 65_536), (hops, 32_768)])
+        }
+    };
+    for &(count, least) in wanted {
+        while ((bytes_a_channel / chunk) as f64) < count && chunk > least {
+            chunk /= 2;
+        }
+    }
+    chunk
+}
 
 fn build(request: &Request<'_>) -> Result<Schedule> {
-    let n = request.ranks();
-    let channels = request.blocks.unwrap_or_else(|| ring::channels(request));
-    let (channels, _) = ring_split(request.bytes, n, Protocol::Ll, channels);
-    let blocks = 2 * channels as usize;
-    let mut builder = Builder::new("chain LL", &request.gpus, blocks, UP_THREADS);
-    let local = |rank: u32| request.gpus[rank as usize];
-    let inputs = builder.buffers(Role::Input, request.bytes, local);
-    let outputs = builder.buffers(Role::Output, request.bytes, local);
-    if let Some(start) = request.kernel.start_op(blocks) {
-        builder.push_all(start);
+    let (channels, _) = shape(request);
+    let [up, down] = groups(request.protocol);
+    let mut threads = Vec::new();
+    for _ in 0..channels {
+        threads.extend([up, down]);
     }
+    let collective = Collective::AllReduce;
+    let mut nccl = Nccl::new(request, ("chain", collective), channels, &threads, Slices::SINGLE);
+    let chunk = chunk(request.protocol, request.bytes / u64::from(channels), request.ranks() - 1);
+    // Whole elements: 576,000 halved five times is no multiple of 16.
+    let chunk = chunk / 16 * 16;
     for channel in 0..channels {
         let (start, length) = slice(request.bytes, channels, channel);
-        let chain = Chain { request, inputs: &inputs, outputs: &outputs, channel, start };
-        chain.add(&mut builder, length);
+        let largest = u64::from(length).min(chunk);
+        let mut chain = Chain::connect(&mut nccl, request.order(channel), channel, largest);
+        chunks(start, length, chunk).for_each(|part| chain.chunk(part));
     }
-    builder.push_all(Op::Delay(request.kernel.end));
-    Ok(builder.finish(request.bytes, Some(Collective::AllReduce)))
+    Ok(nccl.finish())
 }
 
-/// One channel: a slice of the data, a block that reduces and one that broadcasts.
-struct Chain<'a> {
-    request: &'a Request<'a>,
-    inputs: &'a [BufferId],
-    outputs: &'a [BufferId],
-    channel: u32,
-    start: u32,
+/// One channel. The first of `order` is the root.
+struct Chain<'r, 'a> {
+    nccl: &'r mut Nccl<'a>,
+    order: Vec<u32>,
+    /// From position p + 1 to p, and from p to p + 1.
+    up: Vec<ConnectionId>,
+    down: Vec<ConnectionId>,
+    /// The block that reduces; the next one broadcasts.
+    block: usize,
 }
 
-impl Chain<'_> {
-    fn add(&self, builder: &mut Builder, length: u32) {
-        let n = self.request.ranks();
-        let inbox = |from: u32, to: u32| self.request.inbox(from, to);
-        // Up: rank r to r - 1; down: rank r - 1 to r.
-        let up: Vec<MessageId> =
-            (1..n).map(|r| builder.message(r, r - 1, inbox(r, r - 1), length, LINES)).collect();
-        let down: Vec<MessageId> =
-            (1..n).map(|r| builder.message(r - 1, r, inbox(r - 1, r), length, LINES)).collect();
-        let wire = LINES.wire_bytes(u64::from(length)) as u32;
-        for rank in 0..n {
-            for part in trips(0, wire, 0, 1, UP_THREADS) {
-                self.trip(builder, rank, part, &up, &down);
+impl<'r, 'a> Chain<'r, 'a> {
+    fn connect(
+        nccl: &'r mut Nccl<'a>,
+        order: Vec<u32>,
+        channel: u32,
+        largest: u64,
+    ) -> Chain<'r, 'a> {
+        let block = 2 * channel as usize;
+        nccl.set_threads(Place { rank: order[0], block }, THREADS);
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        for pair in order.windows(2) {
+            up.push(nccl.connect(pair[1], pair[0], largest));
+            down.push(nccl.connect(pair[0], pair[1], largest));
+        }
+        Chain { nccl, order, up, down, block }
+    }
+
+    fn chunk(&mut self, part: Part) {
+        let last = self.order.len() - 1;
+        let plain = Primitive { at: part.offset, length: part.bytes, ..Primitive::default() };
+        for position in 0..=last {
+            let rank = self.order[position];
+            let (reduces, broadcasts) =
+                (Place { rank, block: self.block }, Place { rank, block: self.block + 1 });
+            let children = (position < last).then_some(position);
+            let below = children.map(|child| self.up[child]);
+            let above = children.map(|child| self.down[child]);
+            if position == 0 {
+                let turn =
+                    Primitive { receive: below, own: true, send: above, copy: true, ..plain };
+                self.nccl.run(reduces, turn);
+                continue;
             }
+            let up = Some(self.up[position - 1]);
+            self.nccl.run(reduces, Primitive { receive: below, own: true, send: up, ..plain });
+            let from = Some(self.down[position - 1]);
+            let back = Primitive { receive: from, send: above, copy: true, ..plain };
+            self.nccl.run(broadcasts, back);
         }
     }
+}
 
-    fn trip(
-        &self,
-        builder: &mut Builder,
-        rank: u32,
-        part: Part,
-        up: &[MessageId],
-        down: &[MessageId],
-    ) {
-        let n = self.request.ranks();
-        let line_trip = self.request.kernel.line_trip;
-        let (reduce, broadcast) = (2 * self.channel as usize, 2 * self.channel as usize + 1);
-        let Part { offset, bytes } = part;
-        let data = Part {
-            offset: self.start + LINES.data_bytes(u64::from(offset)) as u32,
-            bytes: LINES.data_bytes(u64::from(bytes)) as u32,
-        };
-        let buffer = self.outputs[rank as usize];
-        let write = Op::Write { buffer, offset: data.offset, bytes: data.bytes };
-        let send = |message| Op::Send { message, offset, bytes, data: data.offset };
-        let poll = |message, action| Op::Poll { message, offset, bytes, data: data.offset, action };
-        builder.load(rank, reduce, self.inputs[rank as usize], data, Action::Set);
-        if rank + 1 < n {
-            builder.push(rank, reduce, poll(up[rank as usize], Action::Add));
-        }
-        builder.push(rank, reduce, Op::WaitLoads);
-        builder.push(rank, reduce, Op::Delay(line_trip));
-        if rank == 0 {
-            builder.push(rank, reduce, send(down[0]));
-            builder.push(rank, reduce, write);
-            return;
-        }
-        builder.push(rank, reduce, send(up[rank as usize - 1]));
-        builder.push(rank, broadcast, poll(down[rank as usize - 1], Action::Set));
-        builder.push(rank, broadcast, Op::Delay(line_trip));
-        if rank + 1 < n {
-            builder.push(rank, broadcast, send(down[rank as usize]));
-        }
-        builder.push(rank, broadcast, write);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_shrink_until_the_chain_is_full() {
+        // 7 hops, Simple. 64 MiB: 128 chunks of 512 KiB are at least 8 x 7 = 56. 8 MiB: 16, 32 and at
+        // 128 KiB 64 chunks. 512 KiB: 131,072 for 56 chunks, 65,536 for 28; then 8 chunks are 7.
+        let sizes = [64 << 20, 8 << 20, 512 << 10].map(|bytes| chunk(Protocol::Simple, bytes, 7));
+        assert_eq!(sizes, [524_288, 131_072, 65_536]);
+        assert_eq!(chunk(Protocol::Ll, 1 << 20, 7), 32_768);
     }
 }

@@ -114,7 +114,11 @@ impl Pull<'_> {
                     for part in parts {
                         let (offset, bytes) = (part.offset, part.bytes);
                         let buffer = to[rank as usize];
-                        builder.push(rank, block, Op::Write { buffer, offset, bytes });
+                        builder.push(
+                            rank,
+                            block,
+                            Op::Write { buffer, offset, bytes, data: offset },
+                        );
                     }
                 }
             }

@@ -111,7 +111,7 @@ impl<'a> Push<'a> {
     fn keep(&mut self, rank: u32, block: usize, trip: LineTrip) {
         let (buffer, offset, bytes) =
             (self.outputs[rank as usize], trip.data.offset, trip.data.bytes);
-        self.builder.push(rank, block, Op::Write { buffer, offset, bytes });
+        self.builder.push(rank, block, Op::Write { buffer, offset, bytes, data: offset });
     }
 }
 

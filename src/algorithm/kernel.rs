@@ -102,6 +102,8 @@ pub struct Kernel {
     pub channels: [u32; 2],
     /// What the Simple protocol's kernel adds to the start.
     pub simple: Time,
+    /// Loads of 16 bytes from each source that a thread of the Simple protocol has in flight.
+    pub unroll: u32,
 }
 
 impl Kernel {
@@ -153,6 +155,7 @@ impl Kernel {
             } else {
                 Time::ZERO
             },
+            unroll: 1,
         })
     }
 

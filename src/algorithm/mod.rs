@@ -16,6 +16,7 @@ mod lines;
 pub mod nccl;
 pub mod one_shot_pull;
 pub mod one_shot_push;
+mod primitives;
 pub mod probe;
 pub mod ring;
 pub mod staged_ring;
@@ -68,6 +69,19 @@ pub enum Transport {
     Host,
     /// Host memory for the listed (from, to) rank pairs, peer memory for the rest.
     HostFor(Vec<(u32, u32)>),
+    /// A way for each listed (from, to) rank pair, peer memory written by the sender for the rest.
+    Each(Vec<(u32, u32, Hop)>),
+}
+
+/// How data come from one rank to another.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hop {
+    /// The sender writes into the receiver's GPU.
+    Write,
+    /// The receiver reads from the sender's GPU; lines are written all the same.
+    Read,
+    /// The sender writes into host memory near the receiver, which reads it (SHM).
+    Host,
 }
 
 /// Which memory holds the flags of barriers between ranks.
@@ -123,16 +137,27 @@ impl Request<'_> {
         }
     }
 
+    /// How data come from one rank to another.
+    pub fn hop(&self, from: u32, to: u32) -> Hop {
+        let apart = self.gpus[from as usize] != self.gpus[to as usize];
+        match &self.transport {
+            Transport::Peer if !self.fabric.peer_to_peer && apart => Hop::Host,
+            Transport::Peer => Hop::Write,
+            Transport::Host => Hop::Host,
+            Transport::HostFor(pairs) if pairs.contains(&(from, to)) => Hop::Host,
+            Transport::HostFor(_) => Hop::Write,
+            Transport::Each(hops) => {
+                let told = hops.iter().find(|hop| (hop.0, hop.1) == (from, to));
+                told.map_or(Hop::Write, |hop| hop.2)
+            }
+        }
+    }
+
     /// Memory of the inbox that `to` polls for what `from` stores.
     pub fn inbox(&self, from: u32, to: u32) -> EndpointId {
         let gpu = self.gpus[to as usize];
-        let by_host = match &self.transport {
-            Transport::Peer => !self.fabric.peer_to_peer && self.gpus[from as usize] != gpu,
-            Transport::Host => true,
-            Transport::HostFor(pairs) => pairs.contains(&(from, to)),
-        };
         match self.fabric.home_memory[gpu as usize] {
-            Some(memory) if by_host => memory,
+            Some(memory) if self.hop(from, to) == Hop::Host => memory,
             _ => gpu,
         }
     }
@@ -175,7 +200,11 @@ pub struct Algorithm {
 
 /// All algorithms.
 pub const ALGORITHMS: &[Algorithm] = &[
-    ring::ALGORITHM,
+    ring::ALL_REDUCE,
+    ring::ALL_GATHER,
+    ring::REDUCE_SCATTER,
+    ring::BROADCAST,
+    ring::REDUCE,
     chain::ALGORITHM,
     one_shot_pull::ALGORITHM,
     one_shot_push::ALGORITHM,

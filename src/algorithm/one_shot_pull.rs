@@ -57,7 +57,7 @@ pub(super) fn pull_trip(
     }
     builder.push(rank, block, Op::Delay(kernel.trip));
     let (offset, bytes) = (part.offset, part.bytes);
-    builder.push(rank, block, Op::Write { buffer: to, offset, bytes });
+    builder.push(rank, block, Op::Write { buffer: to, offset, bytes, data: offset });
 }
 
 /// PyTorch launches at most this many blocks.

@@ -119,14 +119,18 @@ impl Push<'_> {
             self.collect(rank, block, *trip);
             let Part { offset, bytes } = trip.data;
             let buffer = self.outputs[rank as usize];
-            self.builder.push(rank, block, Op::Write { buffer, offset, bytes });
+            self.builder.push(rank, block, Op::Write { buffer, offset, bytes, data: offset });
         }
         if !self.request.kernel.is_probe() {
             for trip in trips {
                 let Part { offset, bytes } = trip.data;
                 let buffer = self.cleared[rank as usize];
                 for _ in 0..n {
-                    self.builder.push(rank, block, Op::Write { buffer, offset, bytes });
+                    self.builder.push(
+                        rank,
+                        block,
+                        Op::Write { buffer, offset, bytes, data: offset },
+                    );
                 }
             }
         }

@@ -118,13 +118,13 @@ fn load_ops(fabric: &Fabric, group: &LoadGroup, buffer: u32) -> Vec<Op> {
     match group.kind {
         LoadKind::Write => {
             for _ in 0..ACCESSES_A_CHECK {
-                ops.push(Op::Write { buffer, offset: 0, bytes });
+                ops.push(Op::Write { buffer, offset: 0, bytes, data: 0 });
             }
         }
         LoadKind::Read { in_flight } => {
             for _ in 0..ACCESSES_A_CHECK / in_flight.max(1) {
                 for _ in 0..in_flight.max(1) {
-                    ops.push(Op::Load { buffer, offset: 0, bytes, action, kind });
+                    ops.push(Op::Load { buffer, offset: 0, bytes, data: 0, action, kind });
                 }
                 ops.push(Op::WaitLoads);
             }

@@ -105,7 +105,7 @@ impl Ring<'_> {
         }
         if pass + 2 >= n {
             let (buffer, bytes) = (self.outputs[rank as usize], trip.data.bytes);
-            self.builder.push(rank, block, Op::Write { buffer, offset: data, bytes });
+            self.builder.push(rank, block, Op::Write { buffer, offset: data, bytes, data });
         }
     }
 }

@@ -99,7 +99,7 @@ fn gather(
         for part in parts {
             let (offset, bytes) = (part.offset, part.bytes);
             let buffer = outputs[rank as usize];
-            builder.push(rank, block, Op::Write { buffer, offset, bytes });
+            builder.push(rank, block, Op::Write { buffer, offset, bytes, data: offset });
         }
     }
 }

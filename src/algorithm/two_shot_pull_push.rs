@@ -93,7 +93,7 @@ fn reduce(
     let (offset, bytes) = (part.offset, part.bytes);
     for step in 0..request.ranks() {
         let buffer = results[((rank + step) % request.ranks()) as usize];
-        builder.push(rank, block, Op::Write { buffer, offset, bytes });
+        builder.push(rank, block, Op::Write { buffer, offset, bytes, data: offset });
     }
 }
 
@@ -114,7 +114,7 @@ fn copy(
                     builder.load(rank, block, from[rank as usize], part, Action::Set);
                     builder.push(rank, block, Op::WaitLoads);
                     let (buffer, offset, bytes) = (to[rank as usize], part.offset, part.bytes);
-                    builder.push(rank, block, Op::Write { buffer, offset, bytes });
+                    builder.push(rank, block, Op::Write { buffer, offset, bytes, data: offset });
                 }
             }
         }

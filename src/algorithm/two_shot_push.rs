@@ -178,6 +178,6 @@ impl Push<'_> {
 
     fn keep(&mut self, rank: u32, block: usize, offset: u32, bytes: u32) {
         let buffer = self.outputs[rank as usize];
-        self.builder.push(rank, block, Op::Write { buffer, offset, bytes });
+        self.builder.push(rank, block, Op::Write { buffer, offset, bytes, data: offset });
     }
 }

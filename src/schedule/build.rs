@@ -84,6 +84,16 @@ impl Builder {
         blocks.len() - 1
     }
 
+    /// Gives a block another number of threads.
+    pub fn set_threads(&mut self, rank: u32, block: usize, threads: u32) {
+        self.schedule.ranks[rank as usize].blocks[block].threads = threads;
+    }
+
+    /// Threads of a block.
+    pub fn threads(&self, rank: u32, block: usize) -> u32 {
+        self.schedule.ranks[rank as usize].blocks[block].threads
+    }
+
     /// Appends an operation.
     pub fn push(&mut self, rank: u32, block: usize, op: Op) {
         self.schedule.ranks[rank as usize].blocks[block].ops.push(op);
@@ -143,9 +153,33 @@ impl Builder {
 
     /// A load with the running value.
     pub fn load(&mut self, rank: u32, block: usize, from: BufferId, part: Part, action: Action) {
-        let (offset, bytes) = (part.offset, part.bytes);
+        self.load_at(rank, block, from, part, part.offset, action);
+    }
+
+    /// A load from elsewhere in a buffer than its data lie in the call: `data` is their first byte.
+    pub fn load_at(
+        &mut self,
+        rank: u32,
+        block: usize,
+        from: BufferId,
+        part: Part,
+        data: u32,
+        action: Action,
+    ) {
+        let Part { offset, bytes } = part;
         let kind = TrafficKind::SmRead;
-        self.push(rank, block, Op::Load { buffer: from, offset, bytes, action, kind });
+        self.push(rank, block, Op::Load { buffer: from, offset, bytes, data, action, kind });
+    }
+
+    /// A store of the running value.
+    pub fn write(&mut self, rank: u32, block: usize, to: BufferId, part: Part) {
+        self.write_at(rank, block, to, part, part.offset);
+    }
+
+    /// A store to elsewhere in a buffer than the data lie in the call: `data` is their first byte.
+    pub fn write_at(&mut self, rank: u32, block: usize, to: BufferId, part: Part, data: u32) {
+        let Part { offset, bytes } = part;
+        self.push(rank, block, Op::Write { buffer: to, offset, bytes, data });
     }
 
     /// The finished schedule.

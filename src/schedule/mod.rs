@@ -194,14 +194,16 @@ pub enum Op {
     KernelStart(Time),
     /// Every warp passes this time.
     Delay(Time),
-    /// Loads are sent; the block goes on. The data act on the running value at `offset`.
+    /// Loads are sent; the block goes on. The data act on the running value at `data`.
     Load {
         /// Loaded from.
         buffer: BufferId,
-        /// Within the buffer, and within the call's data.
+        /// Within the buffer.
         offset: u32,
         /// Of the block.
         bytes: u32,
+        /// Of the first byte within the call's data.
+        data: u32,
         /// On the data.
         action: Action,
         /// What kind of traffic it is, for declared regimes.
@@ -209,14 +211,16 @@ pub enum Op {
     },
     /// Each warp waits until its loads are back.
     WaitLoads,
-    /// The running value at `offset` is stored to a buffer.
+    /// The running value at `data` is stored to a buffer.
     Write {
         /// Stored to.
         buffer: BufferId,
-        /// Within the buffer, and within the call's data.
+        /// Within the buffer.
         offset: u32,
         /// Of the block.
         bytes: u32,
+        /// Of the first byte within the call's data.
+        data: u32,
     },
     /// The running value is stored into a message.
     Send {
@@ -267,6 +271,9 @@ pub enum Op {
         /// On the first message's data; the others' are added.
         action: Action,
     },
+    /// One thread makes sure that a credit is there. The sender counts credits as they come and looks
+    /// beside its other waits, so that it costs time only when it is not there yet.
+    PollCredit(MessageId),
     /// Member `index` of a group stores a flag to each other member, a thread each: messages
     /// `base + index * count + peer`.
     SignalPeers {

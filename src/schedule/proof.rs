@@ -207,15 +207,16 @@ impl<'a> Machine<'a> {
     /// Runs one operation; false when it has to wait.
     fn step(&mut self, rank: usize, block: usize, op: Op) -> Result<bool, Flaw> {
         match op {
-            Op::Load { buffer, offset, bytes, action, .. } => {
+            Op::Load { buffer, offset, bytes, data, action, .. } => {
                 let first = (offset / ELEMENT_BYTES) as usize;
                 let values = &self.buffers[buffer as usize];
                 let found = values[first..first + elements(u64::from(bytes))].to_vec();
-                self.act(rank, block, first as u32, found, action)?;
+                self.act(rank, block, data / ELEMENT_BYTES, found, action)?;
             }
-            Op::Write { buffer, offset, bytes } => {
+            Op::Write { buffer, offset, bytes, data } => {
                 let first = (offset / ELEMENT_BYTES) as usize;
-                let values = self.value(rank, block, first as u32, elements(u64::from(bytes)));
+                let count = elements(u64::from(bytes));
+                let values = self.value(rank, block, data / ELEMENT_BYTES, count);
                 self.buffers[buffer as usize][first..first + values.len()].copy_from_slice(&values);
             }
             Op::Send { message, offset, bytes, data } => {
@@ -230,7 +231,9 @@ impl<'a> Machine<'a> {
                 return self.poll_each((rank, block), each, (offset, bytes), data, action);
             }
             Op::Flag(message) => self.flags[message as usize] = true,
-            Op::PollFlag { message, .. } => return Ok(self.flags[message as usize]),
+            Op::PollFlag { message, .. } | Op::PollCredit(message) => {
+                return Ok(self.flags[message as usize]);
+            }
             Op::PollEach { base, count, offset, bytes, data, action } => {
                 return self.poll_each(
                     (rank, block),

@@ -10,6 +10,7 @@ mod invariants;
 mod nccl_files;
 mod nccl_search;
 mod nccl_tuner;
+mod nccl_schedules;
 mod readme;
 mod rig;
 mod schedules;

@@ -116,13 +116,7 @@ impl<N: Network> Machine<'_, N> {
                 self.store(actor, block, home, bytes, SlotRange::EMPTY)
             }
             Op::Send { message, offset, bytes, .. } => {
-                let (skip, bytes) = self.share(actor, bytes);
-                if bytes == 0 {
-                    return Next::Now;
-                }
-                let slot = self.slot(actor, message, (offset + skip) / WARP_BYTES);
-                let home = self.schedule.messages[message as usize].home;
-                self.store(actor, block, home, bytes, SlotRange::one(slot))
+                self.send(actor, block, message, offset, bytes)
             }
             Op::Poll { message, offset, bytes, .. } => {
                 self.poll_each(actor, block, (message, 1), offset, bytes)
@@ -132,6 +126,7 @@ impl<N: Network> Machine<'_, N> {
             }
             Op::Flag(_)
             | Op::PollFlag { .. }
+            | Op::PollCredit(_)
             | Op::SignalPeers { .. }
             | Op::PollPeers { .. }
             | Op::Fence
@@ -148,6 +143,7 @@ impl<N: Network> Machine<'_, N> {
                 let slot = SlotRange::one(self.slot(actor, message, 0));
                 self.poll(actor, block, message, slot, SECTOR, acquire)
             }
+            Op::PollCredit(message) => self.poll_credit(actor, block, message),
             Op::SignalPeers { base, index, count } => {
                 self.signal_peers(actor, block, base + index * count, index, count)
             }
@@ -161,6 +157,43 @@ impl<N: Network> Machine<'_, N> {
             Op::BlockBarrier => self.block_barrier(actor, block),
             Op::Copy { .. } => self.copy_start(actor, block),
         }
+    }
+
+    /// Stores an actor's part of a message.
+    fn send(
+        &mut self,
+        actor: ActorId,
+        block: usize,
+        message: MessageId,
+        offset: u32,
+        bytes: u32,
+    ) -> Next {
+        let (skip, bytes) = self.share(actor, bytes);
+        if bytes == 0 {
+            return Next::Now;
+        }
+        let first = self.slot(actor, message, (offset + skip) / WARP_BYTES);
+        let slots = SlotRange { first, count: pieces(bytes), stride: 1 };
+        let home = self.schedule.messages[message as usize].home;
+        self.store(actor, block, home, bytes, slots)
+    }
+
+    /// Goes on when a credit has been seen, at once if that was before.
+    fn poll_credit(&mut self, actor: ActorId, block: usize, message: MessageId) -> Next {
+        let model = &self.fabric.gpus[self.blocks[block].gpu as usize];
+        let slots = SlotRange::one(self.slot(actor, message, 0));
+        let visible = self.slots.visible(slots.first);
+        if visible <= self.now {
+            return Next::At((visible + model.poll_detect).max(self.now));
+        }
+        if self.schedule.messages[message as usize].home != self.blocks[block].gpu {
+            return self.poll(actor, block, message, slots, SECTOR, false);
+        }
+        // It has been looking for a while: what a first look costs is behind it.
+        let started = self.now.saturating_sub(model.poll_found);
+        self.actors[actor as usize].state = State::Poll { slots, started, acquire: false };
+        self.poll_on(actor);
+        Next::Waits
     }
 
     /// Polls an actor's part of some messages of equal size: the first of them, and how many.
@@ -178,7 +211,12 @@ impl<N: Network> Machine<'_, N> {
         }
         let first = self.slot(actor, base, (offset + skip) / WARP_BYTES);
         let stride = pieces(self.schedule.messages[base as usize].bytes);
-        let slots = SlotRange { first, count, stride };
+        let slots = if count == 1 {
+            // A block that is one actor may be told in other trips than it polls.
+            SlotRange { first, count: pieces(bytes), stride: 1 }
+        } else {
+            SlotRange { first, count, stride }
+        };
         self.poll(actor, block, base, slots, bytes * count, false)
     }
 
@@ -482,7 +520,7 @@ impl<N: Network> Machine<'_, N> {
         let (message, bytes) = match op {
             Op::Poll { message, bytes, .. } => (message, self.share(actor, bytes).1),
             Op::PollEach { base, count, bytes, .. } => (base, count * self.share(actor, bytes).1),
-            Op::PollFlag { message, .. } => (message, SECTOR),
+            Op::PollFlag { message, .. } | Op::PollCredit(message) => (message, SECTOR),
             Op::PollPeers { base, index, .. } => (base + index, SECTOR),
             _ => return,
         };

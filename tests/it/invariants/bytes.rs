@@ -40,6 +40,7 @@ fn expected(fabric: &Fabric, schedule: &Schedule) -> Vec<u64> {
                 | Op::Poll { .. }
                 | Op::PollEach { .. }
                 | Op::PollFlag { .. }
+                | Op::PollCredit(_)
                 | Op::PollPeers { .. }
                 | Op::Fence
                 | Op::BlockBarrier => {}

@@ -1,0 +1,104 @@
+//! LL and LL128: lines carry their flags, so that a line is passed on as soon as it is polled.
+//!
+//! NCCL's kernel polls a line, adds and stores the next line in one trip of its threads; the probe's
+//! kernel stores all lines of a step before it polls any.
+
+use super::{Nccl, Place, Primitive, STEPS};
+use crate::algorithm::lines::{LineTrip, line_trips};
+use crate::schedule::build::Part;
+use crate::schedule::{Action, Lines, MessageId, Op};
+use crate::units::Time;
+
+impl Nccl<'_> {
+    /// A primitive over lines.
+    pub(super) fn lines(&mut self, place: Place, primitive: Primitive, lines: Lines) {
+        let probe = self.request.kernel.is_probe();
+        let length = primitive.length;
+        let mut credit = None;
+        let receive = primitive.receive.map(|id| {
+            let connection = &mut self.connections[id];
+            let (_, message, given) = connection.receive(&mut self.builder, length, lines);
+            credit = given;
+            message
+        });
+        // The first of a primitive's two barriers is part of the step's own cost where no credit has
+        // to be waited for.
+        let mut step_cost = self.request.kernel.step;
+        let send = primitive.send.map(|id| {
+            let connection = &mut self.connections[id];
+            let (_, message, waited) = connection.send(&mut self.builder, length, lines, STEPS);
+            if let Some(waited) = waited {
+                let gpu = self.request.gpus[place.rank as usize] as usize;
+                let barrier = self.request.fabric.gpus[gpu].block_barrier;
+                step_cost = step_cost.saturating_sub(barrier);
+                self.push(place, Op::PollCredit(waited));
+                self.push(place, Op::BlockBarrier);
+            }
+            message
+        });
+        let trips = line_trips(lines, (primitive.at, length), (0, 1), self.threads(place));
+        for &trip in &trips {
+            self.line_in(place, primitive, receive, trip);
+            if let Some(message) = send.filter(|_| !probe || receive.is_none()) {
+                self.line_out(place, message, trip);
+            }
+            if primitive.copy {
+                let buffer = self.outputs[place.rank as usize];
+                self.builder.write(place.rank, place.block, buffer, trip.data);
+            }
+        }
+        if receive.is_some() {
+            self.step_end(place, step_cost, credit);
+        }
+        if let Some(message) = send.filter(|_| probe && receive.is_some()) {
+            for &trip in &trips {
+                self.line_out(place, message, trip);
+            }
+        }
+    }
+
+    /// Loads own data and polls lines: NCCL asks for its own data before it polls, the probe's kernel
+    /// after.
+    fn line_in(
+        &mut self,
+        place: Place,
+        primitive: Primitive,
+        receive: Option<MessageId>,
+        trip: LineTrip,
+    ) {
+        let Place { rank, block } = place;
+        let input = self.inputs[rank as usize];
+        let LineTrip { wire: Part { offset, bytes }, data } = trip;
+        let poll = |message, action| Op::Poll { message, offset, bytes, data: data.offset, action };
+        let probe = self.request.kernel.is_probe();
+        match receive {
+            None => self.builder.load(rank, block, input, data, Action::Set),
+            Some(message) if primitive.own && probe => {
+                self.push(place, poll(message, Action::Set));
+                self.builder.load(rank, block, input, data, Action::Add);
+            }
+            Some(message) if primitive.own => {
+                self.builder.load(rank, block, input, data, Action::Set);
+                self.push(place, poll(message, Action::Add));
+            }
+            Some(message) => self.push(place, poll(message, Action::Set)),
+        }
+        self.push(place, Op::WaitLoads);
+        if receive.is_some() {
+            self.push(place, Op::Delay(self.request.kernel.line_trip));
+        }
+    }
+
+    fn line_out(&mut self, place: Place, message: MessageId, trip: LineTrip) {
+        let LineTrip { wire: Part { offset, bytes }, data } = trip;
+        self.push(place, Op::Send { message, offset, bytes, data: data.offset });
+    }
+
+    fn step_end(&mut self, place: Place, cost: Time, credit: Option<MessageId>) {
+        self.push(place, Op::Delay(cost));
+        self.push(place, Op::BlockBarrier);
+        if let Some(credit) = credit {
+            self.push(place, Op::Flag(credit));
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! NCCL's kernels: what all their schedules share.
+//!
+//! A channel is a thread block. It moves data by primitives (send, receive-reduce-send, ...), each over
+//! one chunk, between buffers and connections to its neighbours. A collective is a program of
+//! primitives; how a primitive puts data on the wire is the protocol's business.
+//!
+//! Structure and numbers follow NCCL 2.30 (`device/primitives.h`, `prims_ll.h`, `prims_ll128.h`,
+//! `prims_simple.h`, `enqueue.cc`).
+
+mod connection;
+mod lines;
+mod simple;
+
+use super::nccl::ring_split;
+use super::{Protocol, Request, Transport};
+use crate::fabric::LinkClass;
+use crate::schedule::build::{Builder, Part};
+use crate::schedule::{BufferId, Collective, Lines, Op, Role, Schedule};
+
+use connection::Connection;
+
+/// Steps of a connection's buffer.
+pub(super) const STEPS: usize = 8;
+/// Data bytes of an LL step: 512 KiB of 8 steps, half of it flags.
+pub(super) const LL_CHUNK: u64 = 32_768;
+/// Data bytes of an LL128 step: 4,915,200 of 8 steps, 120 of 128 bytes data.
+pub(super) const LL128_CHUNK: u64 = 576_000;
+/// Bytes of a Simple step: 4 MiB of 8 steps.
+pub(super) const SIMPLE_STEP: u64 = 512 << 10;
+
+/// Channels and threads of a call: as the caller says, or by NCCL's rule.
+pub(super) fn shape(request: &Request<'_>) -> (u32, u32) {
+    let channels = request.blocks.unwrap_or_else(|| channels(request)).max(1);
+    match request.threads {
+        Some(threads) => (channels, threads.max(32).next_multiple_of(32)),
+        None => ring_split(request.bytes, request.ranks(), request.protocol, channels),
+    }
+}
+
+/// Channels of the communicator: many where the first two ranks are joined by NVLink.
+pub(super) fn channels(request: &Request<'_>) -> u32 {
+    request.kernel.channels[usize::from(!joined_by_nvlink(request))]
+}
+
+/// Whether the first two ranks are joined by NVLink.
+pub(super) fn joined_by_nvlink(request: &Request<'_>) -> bool {
+    let class = request.fabric.first_class(request.gpus[0], request.gpus[1]);
+    class == Some(LinkClass::Nvlink) && request.transport != Transport::Host
+}
+
+/// How the Simple protocol cuts what it sends.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slices {
+    /// Bytes of a step of the buffer.
+    pub(super) step: u64,
+    /// Slices of a chunk, each announced by a flag of its own.
+    pub(super) count: u32,
+    /// Steps of a slice.
+    pub(super) steps: u32,
+}
+
+impl Slices {
+    /// Ring all-reduce, all-gather and reduce-scatter: chunks of 4 steps in 2 slices.
+    pub(super) const PAIRS: Slices = Slices { step: SIMPLE_STEP, count: 2, steps: 2 };
+    /// All others: a step is a slice is a chunk.
+    pub(super) const SINGLE: Slices = Slices { step: SIMPLE_STEP, count: 1, steps: 1 };
+
+    /// Largest chunk, bytes.
+    pub(super) fn chunk(self) -> u64 {
+        self.slice() * u64::from(self.count)
+    }
+
+    /// Largest slice, bytes.
+    fn slice(self) -> u64 {
+        self.step * u64::from(self.steps)
+    }
+}
+
+/// Largest chunk of a protocol, data bytes.
+pub(super) fn chunk_max(protocol: Protocol, slices: Slices) -> u64 {
+    match protocol {
+        Protocol::Ll => LL_CHUNK,
+        Protocol::Ll128 => LL128_CHUNK,
+        Protocol::Simple => slices.chunk(),
+    }
+}
+
+/// A channel's data in chunks, the last shorter.
+pub(super) fn chunks(start: u32, length: u32, largest: u64) -> impl Iterator<Item = Part> {
+    let largest = largest.min(u64::from(u32::MAX)) as u32;
+    (0..length.div_ceil(largest)).map(move |index| {
+        let from = index * largest;
+        Part { offset: start + from, bytes: largest.min(length - from) }
+    })
+}
+
+/// Index of a connection.
+pub(super) type ConnectionId = usize;
+
+/// Who runs a primitive.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Place {
+    /// Rank.
+    pub(super) rank: u32,
+    /// Block of the rank.
+    pub(super) block: usize,
+}
+
+/// What a rank does with one chunk, in this order: receives it, adds or takes its own data, sends the
+/// result, keeps it.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Primitive {
+    /// From a neighbour.
+    pub(super) receive: Option<ConnectionId>,
+    /// The rank's own input, added to what was received.
+    pub(super) own: bool,
+    /// To a neighbour.
+    pub(super) send: Option<ConnectionId>,
+    /// Into the rank's output.
+    pub(super) copy: bool,
+    /// First byte within the call's data.
+    pub(super) at: u32,
+    /// Bytes.
+    pub(super) length: u32,
+}
+
+/// A schedule of NCCL's under construction.
+pub(super) struct Nccl<'a> {
+    pub(super) request: &'a Request<'a>,
+    builder: Builder,
+    inputs: Vec<BufferId>,
+    outputs: Vec<BufferId>,
+    connections: Vec<Connection>,
+    slices: Slices,
+    collective: Collective,
+}
+
+impl<'a> Nccl<'a> {
+    /// An empty schedule of `threads.len()` blocks that are the work of `channels` thread blocks.
+    pub(super) fn new(
+        request: &'a Request<'a>,
+        (name, collective): (&str, Collective),
+        channels: u32,
+        threads: &[u32],
+        slices: Slices,
+    ) -> Nccl<'a> {
+        let name = format!("{name} {}", request.protocol.name());
+        let most = threads.iter().copied().max().unwrap_or(32);
+        let mut builder = Builder::new(name, &request.gpus, threads.len(), most);
+        for (block, &count) in threads.iter().enumerate() {
+            (0..request.ranks()).for_each(|rank| builder.set_threads(rank, block, count));
+        }
+        let local = |rank: u32| request.gpus[rank as usize];
+        let inputs = builder.buffers(Role::Input, request.bytes, local);
+        let outputs = builder.buffers(Role::Output, request.bytes, local);
+        if let Some(start) = request.kernel.start_op(channels as usize) {
+            builder.push_all(start);
+        }
+        if request.protocol == Protocol::Simple {
+            builder.push_all(Op::Delay(request.kernel.simple));
+        }
+        let connections = Vec::new();
+        Nccl { request, builder, inputs, outputs, connections, slices, collective }
+    }
+
+    /// Joins two ranks one way. `largest` bounds the chunks that will pass, bytes.
+    pub(super) fn connect(&mut self, from: u32, to: u32, largest: u64) -> ConnectionId {
+        let slice = self.slices.slice().min(largest.next_multiple_of(16)) as u32;
+        let connection = Connection::new(self.request, &mut self.builder, (from, to), slice);
+        self.connections.push(connection);
+        self.connections.len() - 1
+    }
+
+    /// Appends a primitive to a block.
+    pub(super) fn run(&mut self, place: Place, primitive: Primitive) {
+        match self.request.protocol {
+            Protocol::Simple => self.simple(place, primitive),
+            Protocol::Ll => self.lines(place, primitive, Lines::Ll),
+            Protocol::Ll128 => self.lines(place, primitive, Lines::Ll128),
+        }
+    }
+
+    /// Gives a block of one rank another number of threads.
+    pub(super) fn set_threads(&mut self, place: Place, threads: u32) {
+        self.builder.set_threads(place.rank, place.block, threads);
+    }
+
+    fn threads(&self, place: Place) -> u32 {
+        self.builder.threads(place.rank, place.block)
+    }
+
+    fn push(&mut self, place: Place, op: Op) {
+        self.builder.push(place.rank, place.block, op);
+    }
+
+    /// The finished schedule.
+    pub(super) fn finish(mut self) -> Schedule {
+        if !self.request.kernel.is_probe() {
+            self.builder.push_all(Op::Delay(self.request.kernel.end));
+        }
+        self.builder.finish(self.request.bytes, Some(self.collective))
+    }
+}

@@ -1,0 +1,120 @@
+//! Simple: slices pass through a buffer, each announced by a flag behind a fence.
+
+use super::connection::FLAG;
+use super::{ConnectionId, Nccl, Place, Primitive, STEPS};
+use crate::schedule::build::{Part, trips};
+use crate::schedule::{Action, BufferId, Lines, MessageId, Op};
+
+/// A slice is no smaller than this share of the largest.
+const SLICE_SHARE: u64 = 32;
+
+/// One end of a connection in one slice.
+#[derive(Copy, Clone)]
+struct End {
+    buffer: BufferId,
+    /// First byte of the slot.
+    offset: u32,
+    /// The slice's flag, and its credit: given by the receiver, waited for by the sender.
+    flag: MessageId,
+    credit: Option<MessageId>,
+}
+
+impl Nccl<'_> {
+    /// A primitive in slices; those that are empty pass their flags all the same.
+    pub(super) fn simple(&mut self, place: Place, primitive: Primitive) {
+        for slice in 0..self.slices.count {
+            let (from, length) = self.slice_of(primitive.length, slice);
+            let data = Part { offset: primitive.at + from, bytes: length };
+            let receive = primitive.receive.and_then(|id| self.receiving(id));
+            let send = primitive.send.and_then(|id| self.sending(id));
+            if let Some(end) = receive {
+                self.push(place, Op::PollFlag { message: end.flag, acquire: false });
+            }
+            if let Some(credit) = send.and_then(|end| end.credit) {
+                self.push(place, Op::PollCredit(credit));
+            }
+            self.push(place, Op::BlockBarrier);
+            self.push(place, Op::Delay(self.request.kernel.slice));
+            self.slice_data(place, primitive, data, receive, send);
+            self.push(place, Op::BlockBarrier);
+            if let Some(credit) = receive.and_then(|end| end.credit) {
+                self.push(place, Op::Flag(credit));
+            }
+            if let Some(end) = send {
+                if length > 0 {
+                    self.push(place, Op::Fence);
+                }
+                self.push(place, Op::Flag(end.flag));
+            }
+        }
+    }
+
+    /// Slots of a connection: a slice takes its steps.
+    fn slots(&self) -> usize {
+        STEPS / self.slices.steps as usize
+    }
+
+    fn receiving(&mut self, id: ConnectionId) -> Option<End> {
+        let slots = self.slots();
+        let connection = &mut self.connections[id];
+        let (step, flag, credit) = connection.receive(&mut self.builder, FLAG, Lines::Plain);
+        let (buffer, offset) = connection.slot(step, slots)?;
+        Some(End { buffer, offset, flag, credit })
+    }
+
+    fn sending(&mut self, id: ConnectionId) -> Option<End> {
+        let slots = self.slots();
+        let connection = &mut self.connections[id];
+        let (step, flag, credit) = connection.send(&mut self.builder, FLAG, Lines::Plain, slots);
+        let (buffer, offset) = connection.slot(step, slots)?;
+        Some(End { buffer, offset, flag, credit })
+    }
+
+    /// First byte and length of a slice of a chunk: a small chunk is all in the first.
+    fn slice_of(&self, length: u32, slice: u32) -> (u32, u32) {
+        let least = (self.slices.slice() / SLICE_SHARE) as u32;
+        let each = (length.div_ceil(self.slices.count).div_ceil(16) * 16).max(least);
+        let from = (slice * each).min(length);
+        (from, each.min(length - from))
+    }
+
+    /// Loads what a slice is made of and stores it: so many trips at once as a thread has loads in
+    /// flight.
+    fn slice_data(
+        &mut self,
+        place: Place,
+        primitive: Primitive,
+        data: Part,
+        receive: Option<End>,
+        send: Option<End>,
+    ) {
+        let Place { rank, block } = place;
+        let parts: Vec<Part> = trips(0, data.bytes, 0, 1, self.threads(place)).collect();
+        let (input, output) = (self.inputs[rank as usize], self.outputs[rank as usize]);
+        for group in parts.chunks(self.request.kernel.unroll as usize) {
+            for part in group {
+                let own = Part { offset: data.offset + part.offset, bytes: part.bytes };
+                if let Some(end) = receive {
+                    let slot = Part { offset: end.offset + part.offset, bytes: part.bytes };
+                    let at = own.offset;
+                    self.builder.load_at(rank, block, end.buffer, slot, at, Action::Set);
+                }
+                if primitive.own {
+                    let action = if receive.is_some() { Action::Add } else { Action::Set };
+                    self.builder.load(rank, block, input, own, action);
+                }
+            }
+            self.push(place, Op::WaitLoads);
+            for part in group {
+                let own = Part { offset: data.offset + part.offset, bytes: part.bytes };
+                if let Some(end) = send {
+                    let slot = Part { offset: end.offset + part.offset, bytes: part.bytes };
+                    self.builder.write_at(rank, block, end.buffer, slot, own.offset);
+                }
+                if primitive.copy {
+                    self.builder.write(rank, block, output, own);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Do the schedules of NCCL's kernels put on the wires what NCCL's put there, and end right at every
+//! size at which something changes?
+
+use collsim::algorithm::{
+    Algorithm, Flags, Hop, Implementation, Protocol, Request, Transport, build, find,
+};
+use collsim::schedule::proof::prove;
+use collsim::schedule::{Collective, Op, Schedule};
+
+use crate::rig::Rig;
+
+/// Bytes stored into a rank's GPU by others, those of at most 8 bytes apart, and bytes of flags that
+/// the rank stores.
+fn wire(schedule: &Schedule, rank: usize) -> (u64, u64, u64) {
+    let target = schedule.ranks[rank].gpu;
+    let (mut data, mut flags, mut own_flags) = (0, 0, 0);
+    for program in &schedule.ranks {
+        for op in program.blocks.iter().flat_map(|block| &block.ops) {
+            let (home, bytes, flag) = match *op {
+                Op::Send { message, bytes, .. } => {
+                    (schedule.messages[message as usize].home, bytes, false)
+                }
+                Op::Write { buffer, bytes, .. } => {
+                    (schedule.buffers[buffer as usize].home, bytes, false)
+                }
+                Op::Flag(message) => {
+                    let message = schedule.messages[message as usize];
+                    (message.home, message.bytes, true)
+                }
+                _ => continue,
+            };
+            let bytes = u64::from(bytes);
+            let (to_it, by_it) = (home == target, program.gpu == target);
+            data += if to_it && !by_it && !flag { bytes } else { 0 };
+            flags += if to_it && !by_it && flag { bytes } else { 0 };
+            own_flags += if by_it && flag { bytes } else { 0 };
+        }
+    }
+    (data, flags, own_flags)
+}
+
+fn request(rig: &Rig, n: u32, bytes: u64, protocol: Protocol) -> Request<'_> {
+    let gpus = rig.fabric.gpu_count as u32;
+    Request {
+        fabric: &rig.fabric,
+        // Ranks beyond the GPUs share them.
+        gpus: (0..n).map(|rank| rank % gpus).collect(),
+        bytes,
+        protocol,
+        kernel: rig.kernel(Implementation::Nccl),
+        transport: Transport::Peer,
+        flags: Flags::Peer,
+        blocks: None,
+        threads: None,
+        orders: Vec::new(),
+    }
+}
+
+fn algorithm(collective: Collective, name: &str) -> &'static Algorithm {
+    find(collective, name).expect("in the table")
+}
+
+#[test]
+fn wire_bytes_are_those_of_the_kernels() {
+    let rig = Rig::named("rtxpro6000x8-flat");
+    let n = 8;
+    for s in [14_336, 43_008] {
+        let of = |collective, name, protocol, rank| {
+            let algorithm = algorithm(collective, name);
+            let request = Request { blocks: Some(1), ..request(&rig, n, s, protocol) };
+            wire(&build(algorithm, &request).expect("builds"), rank)
+        };
+        use Collective::{AllGather, AllReduce, AllToAll, Broadcast, Reduce, ReduceScatter};
+        use Protocol::{Ll, Simple};
+        // Ring: 2 x 7/8 S, twice that with LL; 14 credits of 8 bytes there, 28 flags and 28 credits
+        // here, as many received.
+        assert_eq!(of(AllReduce, "ring", Ll, 3), (2 * 2 * 7 * s / 8, 14 * 8, 14 * 8));
+        assert_eq!(of(AllReduce, "ring", Simple, 3), (2 * 7 * s / 8, 56 * 8, 56 * 8));
+        // In the middle of the chain S comes up and S comes down, twice with LL; a chunk is 32 KiB.
+        let chunks = s.div_ceil(32_768);
+        assert_eq!(of(AllReduce, "chain", Ll, 3), (2 * 2 * s, 2 * 8 * chunks, 2 * 8 * chunks));
+        assert_eq!(of(AllReduce, "chain", Simple, 3).0, 2 * s);
+        // The ends receive once.
+        assert_eq!(
+            (of(AllReduce, "chain", Ll, 0).0, of(AllReduce, "chain", Ll, 7).0),
+            (2 * s, 2 * s)
+        );
+        for (collective, name) in [(AllGather, "ring"), (ReduceScatter, "ring")] {
+            assert_eq!(of(collective, name, Ll, 3), (2 * 7 * s / 8, 7 * 8, 7 * 8));
+            assert_eq!(of(collective, name, Simple, 3), (7 * s / 8, 28 * 8, 28 * 8));
+        }
+        assert_eq!(of(AllToAll, "all_to_all", Simple, 3).0, 7 * s / 8);
+        assert_eq!(of(AllToAll, "all_to_all", Ll, 3).0, 2 * 7 * s / 8);
+        // A pipeline along the ring: the root of a broadcast receives nothing, of a reduce it sends
+        // nothing.
+        for (collective, quiet) in [(Broadcast, 0), (Reduce, 1)] {
+            assert_eq!(of(collective, "ring", Simple, 3).0, s);
+            assert_eq!(of(collective, "ring", Simple, quiet).0, 0);
+        }
+    }
+}
+
+/// Sizes around each at which chunks, cells, threads or channels change, of one channel.
+fn boundaries(protocol: Protocol, n: u32) -> Vec<u64> {
+    let n = u64::from(n);
+    let at = match protocol {
+        // A thread's share, a slot of each rank, a slot.
+        Protocol::Ll => vec![128 * 8 * n, 512 * 8 * n, 32_768, 32_768 * n],
+        Protocol::Ll128 => vec![1_920, 640 * 8, 576_000],
+        // A warp of each rank, a thread's share, the smallest slice of each rank, twice that.
+        Protocol::Simple => vec![512 * n, 128 * 64, 32_768 * n, 65_536 * n],
+    };
+    at.into_iter().flat_map(|size| [size - 16, size, size + 16]).collect()
+}
+
+fn proved(rig: &Rig, algorithm: &Algorithm, request: &Request<'_>) {
+    let bytes = algorithm.collective.round_up(request.bytes, request.gpus.len());
+    let request = Request { bytes, fabric: &rig.fabric, ..request.clone() };
+    let schedule = build(algorithm, &request).expect("builds");
+    let n = request.ranks();
+    prove(&schedule).unwrap_or_else(|flaw| {
+        panic!("{} {:?} n={n} {bytes}: {flaw}", schedule.name, algorithm.collective)
+    });
+}
+
+/// NCCL's algorithms.
+fn all() -> Vec<&'static Algorithm> {
+    let rings = Collective::ALL.into_iter().filter(|entry| entry.0 != Collective::AllToAll);
+    let mut all: Vec<&Algorithm> = rings.map(|entry| algorithm(entry.0, "ring")).collect();
+    all.push(algorithm(Collective::AllReduce, "chain"));
+    all.push(algorithm(Collective::AllToAll, "all_to_all"));
+    all
+}
+
+#[test]
+fn every_boundary_is_proved() {
+    let rig = Rig::named("rtxpro6000x16-flat");
+    for algorithm in all() {
+        for &protocol in algorithm.protocols {
+            for n in [2, 3, 8] {
+                for bytes in boundaries(protocol, n) {
+                    for blocks in [Some(1), Some(3)] {
+                        let request = Request { blocks, ..request(&rig, n, bytes, protocol) };
+                        proved(&rig, algorithm, &request);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn many_ranks_are_proved() {
+    let rig = Rig::named("rtxpro6000x16-flat");
+    for algorithm in all() {
+        for &protocol in algorithm.protocols {
+            for n in 17..=64 {
+                proved(&rig, algorithm, &request(&rig, n, 1_040, protocol));
+            }
+            proved(&rig, algorithm, &request(&rig, 64, 131_088, protocol));
+        }
+    }
+}
+
+/// More chunks than a connection has slots, so that slots are used again.
+#[test]
+fn slots_are_used_again_only_when_free() {
+    let rig = Rig::named("rtxpro6000x8-flat");
+    for (collective, name) in [(Collective::Broadcast, "ring"), (Collective::AllReduce, "chain")] {
+        let algorithm = algorithm(collective, name);
+        let bytes = 6 << 20;
+        let request = Request { blocks: Some(1), ..request(&rig, 3, bytes, Protocol::Simple) };
+        proved(&rig, algorithm, &request);
+        // Without the credits a slot is written before it was read.
+        let mut schedule = build(algorithm, &request).expect("builds");
+        for block in schedule.ranks.iter_mut().flat_map(|rank| &mut rank.blocks) {
+            block.ops.retain(|op| !matches!(op, Op::PollCredit(_)));
+        }
+        assert!(prove(&schedule).is_err(), "{}", schedule.name);
+    }
+}
+
+/// Orders of their own on two channels, other channels and threads, and every kind of hop.
+#[test]
+fn told_orders_and_hops_are_proved() {
+    let rig = Rig::named("rtxpro6000x8");
+    let n = 5;
+    let orders = vec![vec![3, 0, 4, 1, 2], vec![1, 2, 0, 4, 3]];
+    let hops = vec![(3, 0, Hop::Read), (0, 4, Hop::Host), (2, 0, Hop::Read), (1, 2, Hop::Write)];
+    for algorithm in all() {
+        for &protocol in algorithm.protocols {
+            let request = Request {
+                blocks: Some(2),
+                threads: Some(96),
+                orders: orders.clone(),
+                transport: Transport::Each(hops.clone()),
+                ..request(&rig, n, 43_040, protocol)
+            };
+            proved(&rig, algorithm, &request);
+        }
+        let wrong =
+            Request { orders: vec![vec![0, 1]], ..request(&rig, n, 43_040, Protocol::Simple) };
+        let error = build(algorithm, &wrong).expect_err("no order of five");
+        assert!(error.to_string().contains("[0, 1] is no order of 5 ranks"), "{error}");
+    }
+}
