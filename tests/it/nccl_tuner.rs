@@ -318,3 +318,23 @@ fn refusals_say_why() {
         assert_eq!(reason(&model, algorithm, Protocol::Simple), why, "{algorithm:?}");
     }
 }
+
+/// Every table of the file is used by the model.
+#[test]
+fn every_constant_of_nccl_is_read() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/selection/nccl");
+    let mut code = String::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        // Where the tables are declared they are not used.
+        if path.is_file() && !path.ends_with("constants.rs") {
+            code += &std::fs::read_to_string(path).expect("UTF-8");
+        }
+    }
+    for table in constants("2.30.7").provenance {
+        let name = table.table;
+        // How a version finds a generation is asked by `Constants::generation_of`.
+        let used = code.contains(&format!("constants.{name}")) || name == "generation";
+        assert!(used, "{name}: nothing reads it");
+    }
+}

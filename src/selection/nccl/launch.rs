@@ -220,3 +220,129 @@ impl P2p {
 
 /// Steps that a connection's buffer holds.
 pub const STEPS: u64 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::selection::nccl::Version;
+
+    fn constants(version: &str) -> Constants {
+        Constants::of(Version::parse(version).expect("a version")).expect("constants")
+    }
+
+    fn ring(channels: usize, rate: f64) -> Graph {
+        Graph {
+            pattern: Pattern::Ring,
+            channels: vec![(0..8).collect(); channels],
+            bw_intra: rate,
+            bw_inter: rate,
+            latency_inter_us: 0.0,
+            type_intra: PathType::Sys,
+            type_inter: PathType::Pix,
+            same_channels: true,
+            cross_nic: 0,
+            fallback: false,
+        }
+    }
+
+    #[test]
+    fn fast_channels_are_doubled_at_half_the_rate() {
+        // version, lowest compute capability, channels x rate before and after.
+        let known = [
+            ("2.30.7", 80, (1, 24.0), (1, 24.0)),
+            ("2.30.7", 80, (2, 40.0), (4, 20.0)),
+            ("2.30.7", 120, (2, 40.0), (4, 20.0)),
+            // Above 8.0 more than four channels stay as they are below 50 GB/s.
+            ("2.30.7", 90, (12, 30.0), (12, 30.0)),
+            ("2.30.7", 90, (12, 60.0), (24, 30.0)),
+            ("2.30.7", 80, (12, 30.0), (24, 15.0)),
+            ("2.12.12", 90, (12, 30.0), (24, 15.0)),
+            // 32 is the most; the rate is halved all the same.
+            ("2.30.7", 80, (20, 30.0), (32, 15.0)),
+        ];
+        for (version, capability, before, after) in known {
+            let found = duplicated(ring(before.0, before.1), &constants(version), capability);
+            assert_eq!((found.channels.len(), found.bw_intra), after, "{version} {before:?}");
+        }
+    }
+
+    #[test]
+    fn a_communicator_has_each_search_channel_twice_within_the_settings() {
+        let count = |searched, text: &str| {
+            let settings = Settings::parse(text).expect("settings");
+            channels(&ring(searched, 20.0), 120, 1, &settings)
+        };
+        let known = [
+            (1, "", 2),
+            (12, "", 24),
+            (40, "", 64),
+            (2, "NCCL_MIN_NCHANNELS=8", 8),
+            (12, "NCCL_MAX_NCHANNELS=4", 4),
+            (12, "NCCL_MAX_CTAS=8 NCCL_MIN_CTAS=16", 16),
+        ];
+        for (searched, text, wanted) in known {
+            assert_eq!(count(searched, text), wanted, "{searched} {text}");
+        }
+    }
+
+    #[test]
+    fn nvls_has_channels_of_its_own() {
+        let count = |version: &str, generation, text: &str| {
+            let settings = Settings::parse(text).expect("settings");
+            nvls_channels(&constants(version), generation, 1, &settings)
+        };
+        assert_eq!(count("2.30.7", Generation::Hopper, ""), 16);
+        assert_eq!(count("2.30.7", Generation::Blackwell, ""), 24);
+        assert_eq!(count("2.30.7", Generation::Blackwell, "NCCL_MAX_CTAS=8"), 8);
+        assert_eq!(count("2.30.7", Generation::Hopper, "NCCL_NVLS_NCHANNELS=20"), 20);
+    }
+
+    #[test]
+    fn sends_are_cut_into_parts() {
+        // Eight GPUs on PCIe, four channels: 2 a peer, but 2 x 8 ranks are more than there are, so
+        // that a send starts with one part.
+        let of = |version: &str| P2p {
+            channels: 4,
+            channels_a_peer: 2,
+            chunk: 128 << 10,
+            ll_step: 64 << 10,
+            ll_max: 16_384,
+            parts_follow_ll: constants(version).p2p_parts_follow_ll,
+            ranks: 8,
+        };
+        let known = [
+            // LL up to 16 KiB a channel: of the one in use, or up to 2.28 of both to the peer.
+            ("2.30.7", 16_384, (1, Protocol::Ll)),
+            ("2.30.7", 16_385, (1, Protocol::Simple)),
+            ("2.28.9", 32_768, (1, Protocol::Ll)),
+            ("2.28.9", 32_769, (1, Protocol::Simple)),
+            // 32 steps of 128 KiB are 4 MiB: more is cut once.
+            ("2.30.7", 4 << 20, (1, Protocol::Simple)),
+            ("2.30.7", (4 << 20) + 1, (2, Protocol::Simple)),
+        ];
+        for (version, bytes, wanted) in known {
+            assert_eq!(of(version).parts(bytes, false), wanted, "{version} {bytes}");
+        }
+        assert_eq!(of("2.30.7").parts(1024, true), (1, Protocol::Simple));
+        // Rounds begin at 0, 2, 1, 3 (two bits, reversed), then again.
+        let first: Vec<u32> = (0..4).map(|round| of("2.30.7").first_channel(round)).collect();
+        assert_eq!(first, [0, 2, 1, 3]);
+        assert_eq!(of("2.30.7").all_to_all_blocks(1024), 4);
+    }
+
+    #[test]
+    fn settings_bound_threads() {
+        let constants = constants("2.30.7");
+        let most = |rate, text: &str, protocol| {
+            let settings = Settings::parse(text).expect("settings");
+            most_threads(&constants, &ring(1, rate), &settings, Algorithm::Ring, protocol)
+        };
+        // 12 GB/s in all is PCIe of generation 3: half of the threads.
+        assert_eq!(most(12.0, "", Protocol::Simple), 256);
+        assert_eq!(most(15.0, "", Protocol::Simple), 512);
+        assert_eq!(most(12.0, "", Protocol::Ll), 512);
+        assert_eq!(most(15.0, "NCCL_NTHREADS=128", Protocol::Ll), 128);
+        assert_eq!(most(15.0, "NCCL_NTHREADS=128", Protocol::Ll128), 640);
+        assert_eq!(most(15.0, "NCCL_LL128_NTHREADS=320", Protocol::Ll128), 320);
+    }
+}
