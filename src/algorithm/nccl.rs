@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::Protocol;
+use crate::workload;
 
 /// Collectives that NCCL prices, in its order.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -30,6 +31,18 @@ impl Collective {
         (Collective::ReduceScatter, "ReduceScatter"),
         (Collective::AllReduce, "AllReduce"),
     ];
+
+    /// NCCL's own collective for a call; all-to-all is sends and receives.
+    pub fn of(kind: workload::Collective) -> Option<Collective> {
+        match kind {
+            workload::Collective::AllReduce => Some(Collective::AllReduce),
+            workload::Collective::AllGather => Some(Collective::AllGather),
+            workload::Collective::ReduceScatter => Some(Collective::ReduceScatter),
+            workload::Collective::Broadcast => Some(Collective::Broadcast),
+            workload::Collective::Reduce => Some(Collective::Reduce),
+            workload::Collective::AllToAll => None,
+        }
+    }
 
     /// NCCL's word.
     pub fn name(self) -> &'static str {
@@ -334,6 +347,14 @@ mod tests {
         assert_eq!(nvls.launch(), Launch { channels: 16, threads: 640 });
         // 65,536 x 2 / 16 = 8 KiB of traffic a channel is less than the 32 KiB of a cell.
         assert_eq!(nvls.shares().len(), 4);
+    }
+
+    #[test]
+    fn calls_have_nccls_collectives() {
+        for (kind, name) in workload::Collective::ALL {
+            let word = name.replace('_', "");
+            assert_eq!(Collective::of(kind), Collective::from_name(&word), "{name}");
+        }
     }
 
     #[test]
