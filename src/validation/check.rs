@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::experiment::Machine;
+use super::experiment::{Machine, exact_bytes};
 use super::predict;
 use super::summary::{self, Group, Order, Unmatched};
 use super::tolerance::Tolerances;
@@ -257,16 +257,44 @@ fn simulate(options: &CheckOptions, jobs: BTreeSet<Job>) -> Result<Figures> {
             free.insert(Machine::new(topology, calibration, compile)?);
         }
     }
-    let jobs: Vec<&Job> = jobs.iter().collect();
-    let results: Vec<_> = jobs
+    let mut batches: BTreeMap<Job, Vec<&Job>> = BTreeMap::new();
+    for job in &jobs {
+        batches.entry(batch(job)).or_default().push(job);
+    }
+    let batches: Vec<Vec<&Job>> = batches.into_values().collect();
+    let results: Vec<_> = batches
         .par_iter()
         .with_max_len(1)
-        .map(|job| {
-            let machine = &machines[&(job.topology.as_str(), job.regimes, job.variant)];
-            predict::figures(machine, &job.run).map_err(|error| error.to_string())
+        .flat_map_iter(|jobs| {
+            let first = jobs[0];
+            let machine = &machines[&(first.topology.as_str(), first.regimes, first.variant)];
+            let figures = match &jobs[..] {
+                [job] => predict::figures(machine, &job.run).map(|figures| vec![figures]),
+                jobs => {
+                    let runs: Vec<&Run> = jobs.iter().map(|job| &job.run).collect();
+                    let times = predict::collectives(machine, &runs);
+                    times.map(|times| times.into_iter().map(|time| vec![time]).collect())
+                }
+            };
+            jobs.iter().enumerate().map(move |(index, &job)| {
+                let own = figures.as_ref().map(|figures| figures[index].clone());
+                (job.clone(), own.map_err(ToString::to_string))
+            })
         })
         .collect();
-    Ok(jobs.into_iter().cloned().zip(results).collect())
+    Ok(results.into_iter().collect())
+}
+
+/// What jobs have in common that are run together: large collectives that differ in size alone start
+/// from one smaller call.
+fn batch(job: &Job) -> Job {
+    let mut common = job.clone();
+    if let Run::Collective { algorithm, gpus, bytes, launched_in_turn, .. } = &mut common.run
+        && *bytes > exact_bytes(algorithm, gpus.len())
+    {
+        (*bytes, *launched_in_turn) = (u64::MAX, false);
+    }
+    common
 }
 
 fn figure(

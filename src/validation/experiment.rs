@@ -68,10 +68,11 @@ impl CollectiveRun {
 /// Largest call that is run packet by packet; beyond, see [`crate::prediction::growth`].
 pub const EXACT_BYTES: u64 = 4 << 20;
 
-/// One-stage algorithms move all buffers between all ranks, so that their calls are long to run.
-fn exact_bytes(run: &CollectiveRun) -> u64 {
-    match run.algorithm {
-        "one_shot_pull" | "one_shot_push" if run.gpus.len() > 2 => EXACT_BYTES / 4,
+/// Largest call of an algorithm that is run packet by packet: one-stage algorithms move all buffers
+/// between all ranks, so that their calls are long to run.
+pub fn exact_bytes(algorithm: &str, ranks: usize) -> u64 {
+    match algorithm {
+        "one_shot_pull" | "one_shot_push" if ranks > 2 => EXACT_BYTES / 4,
         _ => EXACT_BYTES,
     }
 }
@@ -199,19 +200,24 @@ impl<'a> Machine<'a> {
         simulate(&self.fabric, &schedule, Fidelity::Packet, RunOptions::default())
     }
 
-    /// Time of a collective, us: the mean of calls back to back after the first.
+    /// Times of a collective of several sizes, whatever `run.bytes` says, us: each the mean of calls
+    /// back to back after the first. What large sizes start from is run once for all of them.
     ///
     /// # Errors
     /// Those of the algorithm and the engine.
-    pub fn collective_us(&self, run: &CollectiveRun) -> Result<f64> {
-        let exact = run.round_up(exact_bytes(run));
-        if run.bytes <= exact {
-            return self.exact_us(run, run.bytes);
-        }
-        let near = self.exact_us(run, exact)?;
-        let bytes = run.round_up(run.bytes);
-        let growth = Growth::of(&self.fabric, exact, &[bytes], |size| self.schedule(run, size))?;
-        Ok(growth.time_us(near, bytes))
+    pub fn collective_us(&self, run: &CollectiveRun, sizes: &[u64]) -> Result<Vec<f64>> {
+        let exact = run.round_up(exact_bytes(run.algorithm, run.gpus.len()));
+        let sizes: Vec<u64> = sizes.iter().map(|&size| run.round_up(size)).collect();
+        let larger: Vec<u64> = sizes.iter().copied().filter(|&size| size > exact).collect();
+        let near = if larger.is_empty() { 0.0 } else { self.exact_us(run, exact)? };
+        let growth = Growth::of(&self.fabric, exact, &larger, |size| self.schedule(run, size))?;
+        sizes
+            .into_iter()
+            .map(|size| match size > exact {
+                true => Ok(growth.time_us(near, size)),
+                false => self.exact_us(run, size),
+            })
+            .collect()
     }
 
     fn schedule(&self, run: &CollectiveRun, bytes: u64) -> Result<Schedule> {

@@ -47,40 +47,61 @@ pub fn figures(machine: &Machine<'_>, run: &Run) -> Result<Vec<f64>> {
             Ok(vec![machine.flag_one_way_ns([a, b], homes, *fenced)?])
         }
         Run::Copies(copies) => copy_rates(machine, copies),
-        Run::Collective {
-            collective,
-            algorithm,
-            protocol,
-            implementation,
-            gpus,
-            bytes,
-            blocks,
-            carrier,
-            launched_in_turn,
-        } => {
-            for &gpu in gpus {
-                known(machine, gpu)?;
-            }
-            let run = CollectiveRun {
-                collective: *collective,
-                algorithm,
-                protocol: *protocol,
-                implementation: *implementation,
-                gpus: gpus.clone(),
-                bytes: *bytes,
-                blocks: *blocks,
-                threads: None,
-                orders: Vec::new(),
-                transport: transport(machine, *carrier, gpus),
-                calls: calls(*bytes),
-            };
-            let launches = match launched_in_turn {
-                true => machine.fabric.launches_in_turn(gpus).as_us(),
-                false => 0.0,
-            };
-            Ok(vec![machine.collective_us(&run)?.max(launches)])
-        }
+        Run::Collective { .. } => Ok(vec![collectives(machine, &[run])?[0]]),
     }
+}
+
+/// Times of collectives that differ in nothing but their size and how they were launched, us.
+///
+/// # Errors
+/// As [`figures`]. Runs of other kinds are refused.
+pub fn collectives(machine: &Machine<'_>, runs: &[&Run]) -> Result<Vec<f64>> {
+    let mut sizes = Vec::new();
+    let mut floors = Vec::new();
+    let mut first = None;
+    for run in runs {
+        let Run::Collective { gpus, bytes, launched_in_turn, .. } = run else {
+            return Err(Error::request("no collective", "this is a bug"));
+        };
+        for &gpu in gpus {
+            known(machine, gpu)?;
+        }
+        sizes.push(*bytes);
+        floors.push(match launched_in_turn {
+            true => machine.fabric.launches_in_turn(gpus).as_us(),
+            false => 0.0,
+        });
+        first.get_or_insert(*run);
+    }
+    let Some(Run::Collective {
+        collective,
+        algorithm,
+        protocol,
+        implementation,
+        gpus,
+        blocks,
+        carrier,
+        bytes,
+        ..
+    }) = first
+    else {
+        return Ok(Vec::new());
+    };
+    let run = CollectiveRun {
+        collective: *collective,
+        algorithm,
+        protocol: *protocol,
+        implementation: *implementation,
+        gpus: gpus.clone(),
+        bytes: *bytes,
+        blocks: *blocks,
+        threads: None,
+        orders: Vec::new(),
+        transport: transport(machine, *carrier, gpus),
+        calls: calls(*bytes),
+    };
+    let times = machine.collective_us(&run, &sizes)?;
+    Ok(times.into_iter().zip(floors).map(|(time, floor)| time.max(floor)).collect())
 }
 
 fn known(machine: &Machine<'_>, gpu: u32) -> Result<u32> {
