@@ -12,6 +12,8 @@ pub enum Implementation {
     Nccl,
     /// vLLM's and SGLang's `custom_all_reduce` (cross_device_reduce_1stage / 2stage).
     CustomAllReduce,
+    /// One-shot all-reduce for PCIe of a fork of SGLang.
+    PcieOneShot,
     /// SGLang's second custom all-reduce (`CustomAllReduceV2`): push, and pull behind atomics.
     SglangV2,
     /// TensorRT-LLM's fused all-reduce, which FlashInfer ships too: Lamport, and two-shot.
@@ -46,9 +48,10 @@ pub enum BarrierKind {
 
 impl Implementation {
     /// All, with their entry in `calibration/libraries.json` and the barrier that they use.
-    const ALL: [(Implementation, &'static str, BarrierKind); 11] = [
+    const ALL: [(Implementation, &'static str, BarrierKind); 12] = [
         (Implementation::Nccl, "nccl", BarrierKind::Flags),
         (Implementation::CustomAllReduce, "custom_all_reduce", BarrierKind::Flags),
+        (Implementation::PcieOneShot, "pcie_one_shot", BarrierKind::Flags),
         (Implementation::SglangV2, "sglang_v2", BarrierKind::RemoteAdd),
         (Implementation::FlashInfer, "flashinfer", BarrierKind::Flags),
         (Implementation::PcieIpc, "pcie_ipc", BarrierKind::Flags),

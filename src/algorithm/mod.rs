@@ -8,6 +8,7 @@ pub mod all_to_all;
 pub mod allpair_packet;
 pub mod barrier;
 pub mod chain;
+pub mod expert_parallel;
 pub mod island_pull;
 pub mod island_push;
 pub mod islands;

@@ -19,6 +19,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     protocols: &[Protocol::Simple],
     implementations: &[
         Implementation::CustomAllReduce,
+        Implementation::PcieOneShot,
         Implementation::SglangV2,
         Implementation::TorchSymmMem,
         Implementation::P2pmark,

@@ -82,6 +82,9 @@ fn gather(
 ) {
     let n = request.ranks();
     let longest = slice(request.bytes, n, 0).1;
+    // vLLM's kernel and the probe's, which was written after it, store each element before they load
+    // the next: the compiler cannot know that results and temporaries lie apart.
+    let one_at_a_time = request.kernel.implementation != Implementation::TorchSymmMem;
     for trip in 0..trips(0, longest, block, blocks, threads).count() {
         let mut parts = Vec::new();
         for peer in read_order(request, rank) {
@@ -89,8 +92,7 @@ fn gather(
             if let Some(part) = trips(start, length, block, blocks, threads).nth(trip) {
                 builder.load(rank, block, scratch[peer as usize], part, Action::Set);
                 parts.push(part);
-                if request.kernel.is_probe() {
-                    // One element at a time, stored before the next is loaded.
+                if one_at_a_time {
                     builder.push(rank, block, Op::WaitLoads);
                 }
             }

@@ -456,6 +456,10 @@ impl<'a> Build<'a> {
                 memories.push(MemoryModel::of(self.calibration, &socket.model)?);
             }
         }
+        let mut crossbars = vec![false; self.node_count as usize];
+        for id in self.topology.ids_where(|kind| matches!(kind, NodeKind::NvSwitch(_))) {
+            crossbars[self.node(id) as usize] = true;
+        }
         let mut fabric = Fabric {
             gpu_count: gpus.len(),
             gpus,
@@ -464,6 +468,7 @@ impl<'a> Build<'a> {
             node_count: self.node_count as usize,
             links: self.links,
             port_count: self.port_count,
+            crossbars,
             path_links: self.path_links,
             path_start: self.path_start,
             path_split: self.path_split,

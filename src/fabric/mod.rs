@@ -121,6 +121,8 @@ pub struct Fabric {
     pub links: Vec<DirectedLink>,
     /// Ports of each node, as the number of links entering it.
     pub port_count: Vec<u8>,
+    /// Nodes whose ports do not hold each other up: NVSwitches.
+    pub crossbars: Vec<bool>,
     /// Links of all paths, each ended by [`END_OF_PATH`].
     pub path_links: Vec<LinkId>,
     /// Where the path from `source` to `target` starts: `path_start[source * endpoints + target]`;

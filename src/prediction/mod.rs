@@ -4,6 +4,7 @@ pub mod barrier;
 pub mod bottleneck;
 pub mod case;
 pub mod cases;
+pub mod experts;
 pub mod growth;
 pub mod machine;
 pub mod options;

@@ -72,7 +72,7 @@ pub const EXACT_BYTES: u64 = 4 << 20;
 /// between all ranks, so that their calls are long to run.
 pub fn exact_bytes(algorithm: &str, ranks: usize) -> u64 {
     match algorithm {
-        "one_shot_pull" | "one_shot_push" if ranks > 2 => EXACT_BYTES / 4,
+        "one_shot_pull" | "one_shot_push" | "allpair_packet" if ranks > 2 => EXACT_BYTES / 4,
         _ => EXACT_BYTES,
     }
 }

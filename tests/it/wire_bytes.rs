@@ -1,8 +1,13 @@
 //! What a call puts on a GPU's link, by library kernel: bytes in from peers with their in-band flags,
 //! and barrier flags out, for 8 ranks.
 
+use collsim::algorithm::expert_parallel::{Layer, Pattern, Way, exchange};
 use collsim::algorithm::{Implementation, Protocol, Request, build, find};
-use collsim::fabric::EndpointId;
+use collsim::engine::Fidelity;
+use collsim::engine::network::LinkUse;
+use collsim::fabric::{DirectedLink, EndpointId};
+use collsim::prediction::Machine;
+use collsim::prediction::experts::ExpertExchange;
 use collsim::schedule::{Collective, Op, Schedule};
 
 use crate::rig::Rig;
@@ -111,4 +116,47 @@ fn islands_of_four() {
     for row in &rows {
         assert_eq!(counted(&rig, row, 14_336), row.3[0], "{}", row.0);
     }
+}
+
+/// Experts evenly apart: every token goes to every rank.
+#[test]
+fn experts_get_their_tokens() {
+    let rig = Rig::named("h200x8-nvswitch");
+    let ring = find(Collective::AllReduce, "ring").expect("known");
+    let request = Request {
+        kernel: rig.kernel(Implementation::DeepEp),
+        ..rig.request((ring, Protocol::Simple), (0..8).collect(), 16)
+    };
+    // 16 tokens to each of 8 ranks; 7 peers: 7 x 16 x 7,392 = 827,904 and 7 x 16 x 14,336 = 1,605,632.
+    let layer = Layer { pattern: Pattern::Spread, ..Layer::deepseek_v3(16) };
+    for (way, wanted) in [(Way::Dispatch, 827_904), (Way::Combine, 1_605_632)] {
+        let schedule = exchange(&request, &layer, way).expect("builds");
+        for (fidelity, name) in Fidelity::ALL {
+            let outcome = rig.run(&schedule, fidelity);
+            for gpu in 0..8 {
+                let into = |link: &&(&DirectedLink, &LinkUse)| link.0.to == gpu;
+                let links: Vec<_> = rig.fabric.links.iter().zip(&outcome.links).collect();
+                let bytes: u64 = links.iter().filter(into).map(|link| link.1.payload_bytes).sum();
+                // Besides the data, flags of 4 bytes: those that arrive before the end.
+                assert!((wanted..wanted + 2048).contains(&bytes), "{name} {way:?}: {bytes}");
+            }
+        }
+    }
+    let odd = Layer { dispatch_bytes: 7400, ..layer };
+    assert!(exchange(&request, &odd, Way::Dispatch).is_err());
+}
+
+#[test]
+fn a_layer_on_eight_h200_sends_what_its_routing_says() {
+    let rig = Rig::named("h200x8-nvswitch");
+    let machine = Machine::new(rig.topology, &rig.calibration, true, false).expect("compiles");
+    let gpus: Vec<u32> = (0..8).collect();
+    let layer = Layer::deepseek_v3(32);
+    let found = ExpertExchange::of(&machine, &gpus, &layer).expect("runs");
+    // A token goes to 5.3 ranks, 7/8 of them others: about 32 x 4.65 x 7,392 B leave a rank.
+    let mean = f64::from(layer.tokens) * found.ranks_per_token * 7.0 / 8.0 * 7392.0;
+    assert!((found.sent_bytes[0] as f64 / mean - 1.0).abs() < 0.05, "{found:?}");
+    // Dispatch is no faster than its bytes at 450 GB/s, and combine carries about twice as many.
+    assert!(found.exchange_us[0] > found.sent_bytes[0] as f64 / 450e3, "{found:?}");
+    assert!(found.exchange_us[1] > found.exchange_us[0], "{found:?}");
 }

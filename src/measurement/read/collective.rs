@@ -63,8 +63,7 @@ fn one_shot(sink: &mut Sink, row: &Row) -> Result<()> {
     let sglang = row.column("implementation")?.contains("sglang");
     let ranks = row.count(row.column("ranks")?)?;
     let bytes = size(row)?;
-    let implementation =
-        if sglang { Implementation::CustomAllReduce } else { Implementation::P2pmark };
+    let implementation = if sglang { Implementation::PcieOneShot } else { Implementation::P2pmark };
     let run = Run::Collective {
         collective: Collective::AllReduce,
         algorithm: "one_shot_pull",

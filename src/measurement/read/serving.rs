@@ -9,55 +9,95 @@ use crate::measurement::table::Row;
 use crate::measurement::{Carrier, Run};
 use crate::schedule::Collective;
 
-/// vLLM's and SGLang's first kernel reads all of each peer below this, where NVLink joins all GPUs:
-/// ranks up to which it holds, and bytes (`custom_all_reduce.cuh`).
-const ONE_STAGE_BELOW: [(u32, u64); 3] = [(2, u64::MAX), (4, 512 << 10), (8, 256 << 10)];
+/// The first rank count that holds gives the size, below which or up to which a kernel is taken.
+type Limits = [(u32, u64); 3];
+
+/// vLLM's and SGLang's first kernel reads all of each peer below this, where NVLink joins all GPUs
+/// (`custom_all_reduce.cuh`).
+const ONE_STAGE_BELOW: Limits = [(2, u64::MAX), (4, 512 << 10), (8, 256 << 10)];
 /// SGLang hands larger calls to NCCL.
 const SGLANG_MOST: u64 = 8 << 20;
+/// SGLang v2 pushes up to this (`custom_all_reduce_v2.py`), as tuned on H200 and on B200; beyond, two
+/// GPUs read all of each other, and more take two stages.
+const PUSHED: [Limits; 2] =
+    [[(2, 2 << 20), (4, 384 << 10), (8, 160 << 10)], [(2, 4 << 20), (4, 2 << 20), (8, 720 << 10)]];
+/// TensorRT-LLM stays with its one-shot kernel up to this, read off the figures: beyond they are
+/// those of other kernels and of NCCL.
+const LAMPORT: [Limits; 2] =
+    [[(2, 4 << 20), (4, 1 << 20), (8, 512 << 10)], [(2, 4 << 20), (4, 2 << 20), (8, 2 << 20)]];
+
+/// What runs: algorithm, whose kernel, and how the rows are called.
+type Kernel = (&'static str, Implementation, &'static str);
 
 /// One row.
 pub(super) fn read(sink: &mut Sink, row: &Row) -> Result<()> {
     let name = row.column("implementation")?;
     let (ranks, bytes) = (row.count(row.column("ranks")?)?, size(row)?);
-    if let Some(reason) = unmodelled(sink, name, ranks, bytes) {
-        sink.skip(row, reason);
-        return Ok(());
-    }
-    let below = ONE_STAGE_BELOW.iter().find(|entry| ranks <= entry.0).map_or(0, |entry| entry.1);
-    let (algorithm, stage) = match bytes < below {
-        true => ("one_shot_pull", "one-stage"),
-        false => ("two_shot_pull", "two-stage"),
+    let (algorithm, implementation, what) = match kernel(sink, name, ranks, bytes) {
+        Ok(kernel) => kernel,
+        Err(reason) => {
+            sink.skip(row, reason);
+            return Ok(());
+        }
     };
     let run = Run::Collective {
         collective: Collective::AllReduce,
         algorithm,
         protocol: Protocol::Simple,
-        implementation: Implementation::CustomAllReduce,
+        implementation,
         gpus: (0..ranks).collect(),
         bytes,
         blocks: None,
         carrier: Carrier::Peer,
         launched_in_turn: false,
     };
-    let experiment = experiment(sink, &format!("custom all-reduce, {stage}"), ranks, "");
+    let experiment = experiment(sink, what, ranks, "");
     let about = about(sink, row, experiment, format!("{name} {ranks} GPUs {bytes} B"))?;
     sink.add(row, about, run, 0, (time_us(row)?, "us"));
     Ok(())
 }
 
-/// Why nothing is predicted, if so.
-fn unmodelled(sink: &Sink, name: &str, ranks: u32, bytes: u64) -> Option<String> {
+fn of(limits: Limits, ranks: u32) -> u64 {
+    limits.iter().find(|entry| ranks <= entry.0).map_or(0, |entry| entry.1)
+}
+
+/// The kernel of a row, or why nothing is predicted.
+fn kernel(sink: &Sink, name: &str, ranks: u32, bytes: u64) -> std::result::Result<Kernel, String> {
     let nvswitch = sink.topology.ends_with("nvswitch");
+    let tuned = usize::from(sink.topology.starts_with("b200"));
+    let custom = match bytes < of(ONE_STAGE_BELOW, ranks) {
+        true => ("one_shot_pull", Implementation::CustomAllReduce, "custom all-reduce, one-stage"),
+        false => ("two_shot_pull", Implementation::CustomAllReduce, "custom all-reduce, two-stage"),
+    };
     match name.split_once(' ') {
-        Some(("SGLang", version)) if !version.starts_with("0.5.14") => {
-            let nccl = bytes >= SGLANG_MOST || (!nvswitch && ranks > 2);
-            nccl.then(|| "SGLang leaves calls of this size to NCCL".into())
+        Some(("SGLang", version)) if version.starts_with("0.5.14") && nvswitch => {
+            if bytes >= SGLANG_MOST {
+                return Err("SGLang leaves calls of this size to NCCL".into());
+            }
+            let v2 = Implementation::SglangV2;
+            Ok(match bytes <= of(PUSHED[tuned], ranks) {
+                true => ("one_shot_push", v2, "SGLang v2, push"),
+                false if ranks == 2 => ("one_shot_pull", v2, "SGLang v2, one-stage"),
+                false => ("two_shot_pull_push", v2, "SGLang v2, two-stage"),
+            })
         }
-        Some(("vLLM", _)) => {
-            let other = bytes >= vllm_most(sink, ranks) || (!nvswitch && ranks > 2);
-            other.then(|| "vLLM leaves calls of this size to another kernel".into())
+        Some(("SGLang", _)) if bytes >= SGLANG_MOST || (!nvswitch && ranks > 2) => {
+            Err("SGLang leaves calls of this size to NCCL".into())
         }
-        _ => Some(format!("no model of {name}")),
+        Some(("vLLM", _)) if bytes >= vllm_most(sink, ranks) || (!nvswitch && ranks > 2) => {
+            Err("vLLM leaves calls of this size to another kernel".into())
+        }
+        Some(("TRTLLM", version)) if version.starts_with("1.0") => {
+            Err("TensorRT-LLM 1.0 pushes and waits by flags, and has no Lamport kernel".into())
+        }
+        Some(("TRTLLM", _)) if bytes > of(LAMPORT[tuned], ranks) || !nvswitch => {
+            Err("TensorRT-LLM leaves calls of this size to another kernel".into())
+        }
+        Some(("TRTLLM", _)) => {
+            Ok(("one_shot_push", Implementation::FlashInfer, "TensorRT-LLM, one-shot"))
+        }
+        Some(("SGLang" | "vLLM", _)) => Ok(custom),
+        _ => Err(format!("no model of {name}")),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Is anything faster than its wires allow?
 
+use collsim::algorithm::streams::{all_pairs_writes, streams};
 use collsim::engine::Fidelity;
 
-use crate::rig::{choices, machines};
+use crate::rig::{Rig, choices, machines};
 
 /// One element, less than a warp, several trips; not powers of two.
 const SIZES: [u64; 3] = [16, 2_064, 43_008];
@@ -24,4 +25,15 @@ fn no_call_beats_its_bound() {
             }
         }
     }
+}
+
+/// Ports of an NVSwitch do not hold each other up: when all GPUs store to all others, each link is
+/// as busy as if rates were shared fairly.
+#[test]
+fn an_nvswitch_is_a_crossbar() {
+    let rig = Rig::named("h200x8-nvswitch");
+    let schedule = streams(&all_pairs_writes(&rig.gpus(), 1 << 20));
+    let [fair, packets] = [Fidelity::MaxMin, Fidelity::Packet].map(|f| rig.time(&schedule, f));
+    let ratio = packets.as_us() / fair.as_us();
+    assert!((0.97..1.05).contains(&ratio), "{packets} by packets, {fair} by fair shares");
 }

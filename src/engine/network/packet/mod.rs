@@ -1,5 +1,6 @@
 //! Every packet by itself: class queues at each ingress port, credits, round robin per packet,
-//! egress queues of GPUs, completers. No virtual output queues, so head-of-line blocking is real.
+//! egress queues of GPUs, completers. PCIe switches have no virtual output queues, so head-of-line
+//! blocking is real; an NVSwitch is a crossbar in which a packet waits for its own output only.
 //!
 //! A packet is one 16-byte value that moves from queue to queue. Where a port is idle and nothing
 //! waits, a packet is sent on in the event of its arrival; only where packets compete does a port
@@ -81,6 +82,8 @@ struct LinkState {
     used: [u32; 3],
     /// Queues at the far end, by class, with the order of arrival and its time.
     queues: [VecDeque<Queued>; 3],
+    /// What waits at a crossbar for this link to leave it, with the port whose buffer holds it.
+    crossing: VecDeque<(LinkId, Queued)>,
     arrivals: u32,
     /// Acknowledgement bytes owed to the other direction.
     debt: u32,
@@ -149,6 +152,7 @@ impl<'a> Packet<'a> {
                 waiting: [0; 3],
                 used: [0; 3],
                 queues: [VecDeque::new(), VecDeque::new(), VecDeque::new()],
+                crossing: VecDeque::new(),
                 arrivals: 0,
                 debt: 0,
                 slowed: [None; 3],

@@ -15,10 +15,17 @@ impl Packet<'_> {
         let tlp = Tlp { cursor: tlp.cursor + 1, ..tlp };
         let alone = self.links[link as usize].queues.iter().all(|queue| queue.is_empty());
         let state = &self.links[out as usize];
-        let idle = state.busy_until <= now && !state.armed && state.waiting == [0; 3];
+        let waiting = state.waiting != [0; 3] || !state.crossing.is_empty();
+        let idle = state.busy_until <= now && !state.armed && !waiting;
         if alone && idle && self.has_credit(out, &tlp) {
             self.transmit(now, out, tlp, context);
             self.release(now, link, &tlp, context);
+            return;
+        }
+        if self.fabric.crossbars[self.fabric.links[out as usize].from as usize] {
+            let queued = Queued { tlp, order: 0, since: now };
+            self.links[out as usize].crossing.push_back((link, queued));
+            self.serve(now, out, context);
             return;
         }
         let state = &mut self.links[link as usize];
@@ -49,6 +56,18 @@ impl Packet<'_> {
 
     /// Sends one packet over an output of a forwarding node; false when none may go.
     pub(super) fn serve_switch(&mut self, now: Time, out: LinkId, context: &mut Queue<'_>) -> bool {
+        if let Some(&(ingress, head)) = self.links[out as usize].crossing.front() {
+            let room = self.has_credit(out, &head.tlp);
+            let state = &mut self.links[out as usize];
+            state.starved |= !room;
+            if room {
+                state.crossing.pop_front();
+                state.stats.queued += now - head.since;
+                self.transmit(now, out, head.tlp, context);
+                self.release(now, ingress, &head.tlp, context);
+                return true;
+            }
+        }
         let state = &self.links[out as usize];
         let node = self.fabric.links[out as usize].from as usize;
         let any = state.waiting[0] | state.waiting[1] | state.waiting[2];
