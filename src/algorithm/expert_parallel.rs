@@ -249,7 +249,8 @@ impl Exchange<'_> {
                 builder.push(rank, block, Op::WaitLoads);
                 for part in trips(0, tokens * self.each, block, self.blocks, THREADS) {
                     let (buffer, offset, bytes) = (results[rank as usize], part.offset, part.bytes);
-                    builder.push(rank, block, Op::Write { buffer, offset, bytes });
+                    let data = offset;
+                    builder.push(rank, block, Op::Write { buffer, offset, bytes, data });
                 }
             }
         }
