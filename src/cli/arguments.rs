@@ -33,6 +33,8 @@ pub(super) enum Command {
     Topo(Topo),
     /// Compare predictions with what was measured.
     Check(Check),
+    /// What NCCL would choose, what that gives, and what would be better.
+    Choose(Choose),
     /// List the built-in scenarios.
     Scenarios,
     /// The calibration: every constant with its source.
@@ -205,6 +207,70 @@ pub(super) struct Check {
     /// Everything as JSON.
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// Options of `choose`.
+#[derive(Debug, Args)]
+pub(super) struct Choose {
+    /// Machine: a topology file, `-`, or the name of a built-in one.
+    #[arg(long, value_name = "FILE|NAME")]
+    pub(super) topo: Option<String>,
+    /// Version of NCCL.
+    #[arg(long, value_name = "VERSION", default_value = "2.30")]
+    pub(super) nccl: String,
+    /// Variables of its environment: NCCL_ALGO=Ring, several by spaces or by naming the flag again.
+    #[arg(long, value_name = "NAME=VALUE ..")]
+    pub(super) nccl_env: Vec<String>,
+    /// What the calls compute.
+    #[arg(long, value_name = "NAME", default_value = "all_reduce")]
+    pub(super) collective: String,
+    /// GPUs in the order of ranks; left out: all of the machine.
+    #[arg(long, value_name = "0,1,4-7", value_parser = gpu_list, default_value = "")]
+    pub(super) gpus: std::vec::Vec<u32>,
+    /// Sizes of a call [default: 14336,43008,57344,448K,32M].
+    #[arg(long, value_name = "SIZE,..", value_delimiter = ',', value_parser = parse_size,
+          conflicts_with_all = ["begin", "end", "factor"])]
+    pub(super) sizes: Vec<u64>,
+    /// Sweep of sizes: the first.
+    #[arg(short = 'b', long = "begin", value_name = "SIZE", value_parser = parse_size)]
+    pub(super) begin: Option<u64>,
+    /// Sweep of sizes: the last.
+    #[arg(short = 'e', long = "end", value_name = "SIZE", value_parser = parse_size,
+          requires = "begin")]
+    pub(super) end: Option<u64>,
+    /// Sweep of sizes: the factor between two [default: 2].
+    #[arg(short = 'f', long = "factor", value_name = "FACTOR", requires = "begin")]
+    pub(super) factor: Option<f64>,
+    /// NUMA nodes of each socket, as the firmware is set (NPS, SNC).
+    #[arg(long, value_name = "1|2|4", default_value_t = 1)]
+    pub(super) numa_per_socket: u32,
+    /// Every algorithm and protocol of NCCL at every size.
+    #[arg(long)]
+    pub(super) all: bool,
+    /// With the graph file that --write-graph would write, where the search fails.
+    #[arg(long)]
+    pub(super) cured: bool,
+    /// Without the regimes that the topology declares.
+    #[arg(long)]
+    pub(super) no_regimes: bool,
+    /// Write the best settings for NCCL's example tuner plugin.
+    #[arg(long, value_name = "FILE")]
+    pub(super) write_tuner: Option<String>,
+    /// Write the channels for NCCL_GRAPH_FILE; where the search fails, those that cure it.
+    #[arg(long, value_name = "FILE")]
+    pub(super) write_graph: Option<String>,
+    /// Write the machine for NCCL_TOPO_FILE; where the search fails, so that it does not.
+    #[arg(long, value_name = "FILE")]
+    pub(super) write_topo: Option<String>,
+    /// Everything as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Threads; left out: one a processor.
+    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(super) threads: Option<u16>,
+    /// Write to a file instead of standard output.
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: Option<String>,
 }
 
 /// Options of `constants`.

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod check;
+mod choose;
 mod constants;
 mod load;
 mod output;
@@ -27,6 +28,7 @@ pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failur
         None => predict::run(&arguments.predict, output),
         Some(Command::Topo(command)) => topo::run(command, output),
         Some(Command::Check(options)) => check::run(options, output),
+        Some(Command::Choose(options)) => choose::run(options, output),
         Some(Command::Scenarios) => scenarios::run(output),
         Some(Command::Constants(options)) => constants::run(options, output),
     }

@@ -53,7 +53,7 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         output.plain(&topology_json::write(&topology)?, out)?;
         return Ok(Outcome::Done);
     }
-    start_threads(options)?;
+    start_threads(options.threads)?;
     let machine = Machine::new(topology, &calibration, !options.no_regimes, true)?;
     if options.stop_after == Some(Stage::Fabric) {
         output.plain(&stage::fabric(&machine.nominal.fabric), out)?;
@@ -319,10 +319,11 @@ fn wanted_sizes(options: &Predict) -> Result<Vec<u64>> {
     Sizes { begin, end, factor: options.factor.unwrap_or(2.0) }.all()
 }
 
-fn start_threads(options: &Predict) -> Result<()> {
+/// Starts so many threads; none told: one a processor.
+pub(super) fn start_threads(threads: Option<u16>) -> Result<()> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     // More threads than processors gain nothing, and very many cost minutes to start.
-    let asked = options.threads.map_or(0, usize::from);
+    let asked = threads.map_or(0, usize::from);
     let threads = if asked == 0 { processors } else { asked.min(4 * processors) };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
     pool.build_global().map_err(|error| {

@@ -36,27 +36,32 @@ pub(super) fn gpus(
         }
         return Ok((0..count).collect());
     }
-    for (index, &gpu) in options.gpus.iter().enumerate() {
+    chosen_gpus(&options.gpus, gpu_count)
+}
+
+/// GPUs that were named, each there and named once.
+pub(super) fn chosen_gpus(gpus: &[u32], gpu_count: usize) -> Result<Vec<u32>> {
+    for (index, &gpu) in gpus.iter().enumerate() {
         if gpu as usize >= gpu_count {
             return Err(Error::request(
                 format!("there is no GPU {gpu}"),
                 format!("this machine has GPUs 0 to {}", gpu_count - 1),
             ));
         }
-        if options.gpus[..index].contains(&gpu) {
+        if gpus[..index].contains(&gpu) {
             return Err(Error::request(
                 format!("GPU {gpu} is named twice"),
                 "each rank has a GPU of its own",
             ));
         }
     }
-    if options.gpus.len() < 2 {
+    if gpus.len() < 2 {
         return Err(Error::request(
             "one GPU has nothing to reduce",
             "name two or more: --gpus 0,1",
         ));
     }
-    Ok(options.gpus.clone())
+    Ok(gpus.to_vec())
 }
 
 /// The cases that the options leave.
@@ -121,9 +126,11 @@ fn protocol(name: &str) -> Result<Protocol> {
 
 /// The collective of this name; none: the first step's.
 pub(super) fn collective(options: &Predict, scenario: &Scenario) -> Result<Collective> {
-    let Some(name) = &options.collective else {
-        return Ok(scenario.steps[0].collective);
-    };
+    options.collective.as_deref().map_or(Ok(scenario.steps[0].collective), named_collective)
+}
+
+/// The collective of this name.
+pub(super) fn named_collective(name: &str) -> Result<Collective> {
     Collective::from_name(name).ok_or_else(|| {
         let names = Collective::ALL.map(|entry| entry.1);
         let guess = did_you_mean(name, names);

@@ -4,12 +4,14 @@
 //! ranks must carry what has to cross it. Both are bounds, so their maximum is one; the trip and the
 //! slowest cut are not added, since the last byte may start before the first arrives.
 
+use serde::Serialize;
+
 use super::{EndpointId, Fabric, LinkId};
 use crate::units::{Bandwidth, Time};
 use crate::workload::Collective;
 
 /// The bound of one call, with what sets it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Bound {
     /// No call of this size can take less.
     pub time: Time,

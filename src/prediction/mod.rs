@@ -7,6 +7,7 @@ pub mod cases;
 pub mod experts;
 pub mod growth;
 pub mod machine;
+pub mod nccl;
 pub mod options;
 pub mod range;
 pub mod ring_order;

@@ -23,3 +23,19 @@ pub struct CaseOptions {
     /// Simulate at most this many, for a quick look.
     pub calls_max: Option<u32>,
 }
+
+impl CaseOptions {
+    /// Everything else as the library has it.
+    pub fn of(gpus: Vec<u32>, fidelity: Fidelity) -> CaseOptions {
+        CaseOptions {
+            gpus,
+            blocks: None,
+            threads: None,
+            orders: Vec::new(),
+            flags: Flags::default(),
+            fidelity,
+            every_call: None,
+            calls_max: None,
+        }
+    }
+}

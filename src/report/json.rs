@@ -8,6 +8,8 @@ use crate::algorithm::Flags;
 use crate::error::Result;
 use crate::input::topology_json;
 use crate::prediction::CasePrediction;
+use crate::selection::nccl::cure::Cure;
+use crate::sweep::choose::{Choosing, Chosen};
 use crate::sweep::{Answer, Question};
 
 /// Version of this form; a later incompatible one counts up.
@@ -51,6 +53,43 @@ pub fn sizes(question: &Question<'_>, rows: &[Vec<CasePrediction>], seed: u64) -
     let mut value = head(question, seed)?;
     value["predictions"] = json!(rows.iter().flatten().collect::<Vec<&CasePrediction>>());
     Ok(value)
+}
+
+/// What NCCL would choose.
+///
+/// # Errors
+/// As [`answer`].
+pub fn choose(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>) -> Result<Value> {
+    let setup = choosing.setup;
+    let topology = &choosing.machine.topology;
+    let text = topology_json::write(topology)?;
+    Ok(json!({
+        "schema_version": SCHEMA_VERSION,
+        "program": {"name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION")},
+        "inputs": {
+            "topology": topology.name,
+            "topology_fnv1a": hex(fnv1a(&[&text])),
+            "calibration_fnv1a": hex(calibration_hash()),
+            "nccl": setup.version.to_string(),
+            "collective": choosing.collective,
+            "gpus": choosing.options.gpus,
+            "declared_regimes_applied": choosing.machine.without_regimes.is_some(),
+        },
+        "assumed": setup.inventory.assumed,
+        "not_modelled": setup.graphs.not_modelled,
+        "graphs": setup.graphs,
+        "channels": setup.channels,
+        "ring_hops": setup.ring_hops,
+        "tree_hops": setup.tree_hops,
+        "search_fails": setup.graphs.ring.fallback,
+        "cure": cure.map(|cure| json!({
+            "believed_between_cpus_gb_per_s": cure.believed,
+            "slowest_trial_gb_per_s": cure.slowest_trial,
+            "graphs": cure.graphs,
+            "graphs_below_one_cpu": cure.with_one_cpu,
+        })),
+        "sizes": sizes,
+    }))
 }
 
 /// What every answer is made from.

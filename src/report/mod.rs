@@ -1,6 +1,7 @@
 //! Answers -> what people read.
 
 pub mod assumptions;
+pub mod choose;
 pub mod explain;
 pub mod first_screen;
 pub mod hash;

@@ -2,6 +2,7 @@
 //! results do not depend on their number.
 
 pub mod answer;
+pub mod choose;
 pub mod nearby;
 pub mod sizes;
 

@@ -4,6 +4,7 @@ mod bad_input;
 mod barrier;
 mod bless;
 mod check;
+mod choose;
 mod cli;
 mod docs;
 mod invariants;

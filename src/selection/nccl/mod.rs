@@ -18,6 +18,7 @@ pub mod path;
 pub mod plugin;
 mod price;
 pub mod search;
+pub mod setup;
 pub mod survey;
 pub mod symmetric;
 pub mod system;
@@ -27,4 +28,5 @@ pub mod tune;
 pub mod variables;
 pub mod version;
 
+pub use setup::Setup;
 pub use version::Version;

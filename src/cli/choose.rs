@@ -1,0 +1,212 @@
+//! `simulate choose`: what NCCL would take, what that gives, and what would be better.
+
+use super::arguments::Choose;
+use super::load;
+use super::output::{Failure, Outcome, Output};
+use super::predict::start_threads;
+use super::progress::Progress;
+use super::select::{chosen_gpus, named_collective};
+use crate::algorithm::Implementation;
+use crate::engine::Fidelity;
+use crate::error::{Error, Result};
+use crate::fabric::Calibration;
+use crate::input::nccl_xml::{self, XML_IS_SMALL, XML_LIMIT};
+use crate::input::read_text;
+use crate::prediction::cases::cases;
+use crate::prediction::{Case, CaseOptions, Machine};
+use crate::report::{choose as report, json};
+use crate::selection::nccl::beliefs::Beliefs;
+use crate::selection::nccl::cure::{Cure, cure};
+use crate::selection::nccl::environment::Settings;
+use crate::selection::nccl::inventory::Inventory;
+use crate::selection::nccl::path::PeerOptions;
+use crate::selection::nccl::setup::{GivenGraphs, Setup};
+use crate::selection::nccl::survey::{Detection, survey};
+use crate::selection::nccl::{Version, plugin};
+use crate::sweep::choose::{Choosing, Chosen, tuner_rules};
+use crate::sweep::sizes::Sizes;
+use crate::workload::Collective;
+
+/// A decode and a verify step of the mission, its verify step of four tokens, 32 of them, and a
+/// prefill's.
+const SIZES: [u64; 5] = [14_336, 43_008, 57_344, 458_752, 32 << 20];
+
+/// Asks, simulates and prints.
+pub(super) fn run(options: &Choose, output: &mut Output) -> std::result::Result<Outcome, Failure> {
+    let Some(name) = &options.topo else {
+        return Err(load::no_topology().into());
+    };
+    let version = Version::parse(&options.nccl)?;
+    let settings = Settings::parse(&options.nccl_env.join(" "))?;
+    let collective = named_collective(&options.collective)?;
+    let sizes = wanted_sizes(options)?;
+    let calibration = Calibration::embedded()?;
+    let topology = load::topology(name, &calibration)?;
+    start_threads(options.threads)?;
+    let machine = Machine::new(topology, &calibration, !options.no_regimes, true)?;
+    let gpu_count = machine.nominal.fabric.gpu_count;
+    let gpus = match options.gpus.is_empty() {
+        true => (0..gpu_count as u32).collect(),
+        false => chosen_gpus(&options.gpus, gpu_count)?,
+    };
+    if gpus.len() < 2 {
+        return Err(Error::request(
+            format!("{} has one GPU: there is nothing to choose", machine.topology.name),
+            "choose a machine with two GPUs or more",
+        )
+        .into());
+    }
+    let (setup, cure) = start(options, version, settings, &machine, &calibration, &gpus)?;
+    let others = others(options, collective, &machine, &gpus)?;
+    let case_options = CaseOptions::of(gpus, Fidelity::Packet);
+    let choosing = Choosing {
+        machine: &machine,
+        setup: &setup,
+        collective,
+        others: &others,
+        options: &case_options,
+    };
+    let progress = Progress::new(choosing.simulations(sizes.len()));
+    let chosen = choosing.answer(&sizes, &|| progress.step());
+    progress.finish();
+    let chosen = chosen?;
+    write_files(options, &setup, cure.as_ref(), collective, &chosen, output)?;
+    let text = if options.json {
+        format!("{:#}\n", json::choose(&choosing, &chosen, cure.as_ref())?)
+    } else {
+        report::page(&choosing, &chosen, cure.as_ref(), options.all)
+    };
+    output.titled(&text, options.out.as_deref())?;
+    Ok(Outcome::Done)
+}
+
+/// NCCL on these GPUs, and the cure where its search fails.
+fn start(
+    options: &Choose,
+    version: Version,
+    settings: Settings,
+    machine: &Machine,
+    calibration: &Calibration,
+    gpus: &[u32],
+) -> Result<(Setup, Option<Cure>)> {
+    let beliefs = Beliefs::of(version)?;
+    let inventory = match &settings.topology_file {
+        Some(file) => {
+            let text = read_text(file, XML_LIMIT, XML_IS_SMALL)?;
+            let inventory = nccl_xml::read_system(file, &text)?;
+            same_gpus(file, &inventory, gpus)?;
+            inventory
+        }
+        None => {
+            let detection = Detection {
+                numa_per_socket: options.numa_per_socket,
+                gpus: gpus.iter().map(|&gpu| gpu as usize).collect(),
+                ..Detection::default()
+            };
+            survey(&machine.topology, calibration, &beliefs, &detection)?
+        }
+    };
+    let given = match &settings.graph_file {
+        Some(file) => {
+            let text = read_text(file, XML_LIMIT, XML_IS_SMALL)?;
+            let graphs = nccl_xml::read_graphs(file, &text, &inventory)?;
+            GivenGraphs { ring: graphs.ring, tree: graphs.tree, nvls: graphs.nvls }
+        }
+        None => GivenGraphs::default(),
+    };
+    let peer_to_peer = machine.topology.settings.peer_to_peer;
+    let cure = if given.ring.is_none() {
+        let peers = PeerOptions {
+            level: settings.p2p_level,
+            driver_refuses: !peer_to_peer,
+            ..PeerOptions::default()
+        };
+        cure(&inventory, &beliefs, &peers, None)?
+    } else {
+        None
+    };
+    let given = match &cure {
+        Some(cure) if options.cured => GivenGraphs {
+            ring: Some(cure.graphs.ring.clone()),
+            tree: Some(cure.graphs.tree.clone()),
+            nvls: cure.graphs.nvls.clone(),
+        },
+        None if options.cured => {
+            return Err(Error::request(
+                "--cured has nothing to cure: NCCL's search finds rings here",
+                "leave it out",
+            ));
+        }
+        _ => given,
+    };
+    let setup = Setup::new(inventory, version, settings, peer_to_peer, given)?;
+    Ok((setup, cure))
+}
+
+/// A system file must list as many GPUs as there are ranks: it stands for the same machine.
+fn same_gpus(file: &str, inventory: &Inventory, gpus: &[u32]) -> Result<()> {
+    let ranks = inventory.gpus().iter().filter(|(_, gpu)| gpu.rank.is_some()).count();
+    if ranks == gpus.len() {
+        return Ok(());
+    }
+    Err(Error::request(
+        format!("{file} has {ranks} GPUs with a rank, --topo has {}", gpus.len()),
+        "NCCL_TOPO_FILE must describe the machine of --topo; choose some of its GPUs with --gpus",
+    ))
+}
+
+/// What else could do the call.
+fn others(
+    options: &Choose,
+    collective: Collective,
+    machine: &Machine,
+    gpus: &[u32],
+) -> Result<Vec<Case>> {
+    let mut others = cases(collective, machine, gpus)?;
+    others.retain(|case| {
+        case.implementation != Implementation::Nccl && (options.all || !case.extra)
+    });
+    Ok(others)
+}
+
+fn wanted_sizes(options: &Choose) -> Result<Vec<u64>> {
+    let Some(begin) = options.begin else {
+        let mut sizes = if options.sizes.is_empty() { SIZES.to_vec() } else { options.sizes.clone() };
+        if sizes.contains(&0) {
+            return Err(Error::request("a call of 0 bytes moves nothing", "name larger sizes"));
+        }
+        sizes.sort_unstable();
+        sizes.dedup();
+        return Ok(sizes);
+    };
+    let end = options.end.unwrap_or(begin);
+    Sizes { begin, end, factor: options.factor.unwrap_or(2.0) }.all()
+}
+
+fn write_files(
+    options: &Choose,
+    setup: &Setup,
+    cure: Option<&Cure>,
+    collective: Collective,
+    chosen: &[Chosen],
+    output: &mut Output,
+) -> std::result::Result<(), Failure> {
+    if let Some(file) = &options.write_graph {
+        let graphs = cure.map_or(&setup.graphs, |cure| &cure.graphs);
+        output.plain(&nccl_xml::write_graphs(graphs, &setup.inventory), Some(file))?;
+    }
+    if let Some(file) = &options.write_topo {
+        let inventory = cure.map_or(&setup.inventory, |cure| &cure.one_cpu);
+        output.plain(&nccl_xml::write_system(inventory), Some(file))?;
+    }
+    if let Some(file) = &options.write_tuner {
+        let rules = tuner_rules(setup, collective, chosen)?;
+        let about = [
+            format!("{} on NCCL {}, {}", options.topo.as_deref().unwrap_or(""), setup.version,
+                collective.title()),
+            "fastest by simulation at the simulated sizes, NCCL's own choice elsewhere".to_owned(),
+        ];
+        output.plain(&plugin::write(&rules, &about), Some(file))?;
+    }
+    Ok(())
+}

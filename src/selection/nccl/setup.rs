@@ -1,0 +1,228 @@
+//! What NCCL settles when a communicator starts, put together: the machine as it sees it, the
+//! channels of its search, how each hop travels, and the table of its cost model. A [`Plan`] is
+//! what it then takes for a call.
+
+use serde::Serialize;
+
+use super::beliefs::Beliefs;
+use super::constants::Constants;
+use super::environment::Settings;
+use super::graph::Graph;
+use super::inventory::Inventory;
+use super::launch::{channels, split};
+use super::path::{Paths, PeerOptions};
+use super::search::{Graphs, search_all};
+use super::system::System;
+use super::transport::{Hop, TransportOptions, hops};
+use super::tune::{Call, Choice, Communicator, Cpu, Model, Row};
+use super::version::Version;
+use crate::algorithm::nccl::{Algorithm, Collective, Launch, Split};
+use crate::algorithm::Protocol;
+use crate::error::Result;
+
+/// Graphs that a file gives in place of the search.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GivenGraphs {
+    /// Rings.
+    pub ring: Option<Graph>,
+    /// Trees.
+    pub tree: Option<Graph>,
+    /// NVLS.
+    pub nvls: Option<Graph>,
+}
+
+/// A communicator of all GPUs of an inventory.
+pub struct Setup {
+    /// Version of NCCL.
+    pub version: Version,
+    /// What its environment says.
+    pub settings: Settings,
+    /// The machine as NCCL lists it.
+    pub inventory: Inventory,
+    /// Its nodes and links with the rates that NCCL believes in.
+    pub system: System,
+    /// Paths between them.
+    pub paths: Paths,
+    /// Channels found, or given by a file.
+    pub graphs: Graphs,
+    /// Channels of the communicator.
+    pub channels: u32,
+    /// How the hops of the rings travel, by channel of the search.
+    pub ring_hops: Vec<Vec<Hop>>,
+    /// How the hops of the trees do, down and up.
+    pub tree_hops: Vec<Vec<Hop>>,
+    /// What NCCL believes of each algorithm and protocol.
+    pub model: Model,
+    beliefs: Beliefs,
+    constants: Constants,
+    communicator: Communicator,
+}
+
+/// What NCCL takes for a call.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// Algorithm, protocol, and NCCL's own time for them.
+    #[serde(flatten)]
+    pub choice: Choice,
+    /// Channels that carry data.
+    pub channels: u32,
+    /// Threads of a channel's block, those that synchronise included.
+    pub threads: u32,
+}
+
+/// One line of NCCL's table at a size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Price {
+    /// Algorithm and protocol, and why NCCL does not take them, if it does not.
+    #[serde(flatten)]
+    pub row: Row,
+    /// NCCL's time, us, also where the row is off; `None` where it has no price.
+    pub time_us: Option<f32>,
+}
+
+impl Setup {
+    /// Starts a communicator of all GPUs of a machine. `peer_to_peer`: the driver lets GPUs address
+    /// each other.
+    ///
+    /// # Errors
+    /// An inventory that is no machine, or a version without constants.
+    pub fn new(
+        inventory: Inventory,
+        version: Version,
+        settings: Settings,
+        peer_to_peer: bool,
+        given: GivenGraphs,
+    ) -> Result<Setup> {
+        let beliefs = Beliefs::of(version)?;
+        let constants = Constants::of(version)?;
+        let system = System::new(&inventory, &beliefs)?;
+        let peers = PeerOptions {
+            level: settings.p2p_level,
+            driver_refuses: !peer_to_peer,
+            ..PeerOptions::default()
+        };
+        let paths = Paths::new(&system, &peers, beliefs.same_device());
+        let mut graphs = search_all(&system, &paths, &beliefs, 1);
+        graphs.ring = given.ring.unwrap_or(graphs.ring);
+        graphs.tree = given.tree.unwrap_or(graphs.tree);
+        graphs.nvls = given.nvls.or(graphs.nvls);
+        let transport = transport_options(&settings);
+        let ring_hops = hops(&system, &paths, &beliefs, &transport, &graphs.ring);
+        let tree_hops = hops(&system, &paths, &beliefs, &transport, &graphs.tree);
+        let communicator = communicator(&inventory, &system, &graphs, &settings);
+        let model = Model::new(&constants, &communicator, &settings);
+        let channels = communicator.channels;
+        Ok(Setup {
+            version,
+            settings,
+            inventory,
+            system,
+            paths,
+            graphs,
+            channels,
+            ring_hops,
+            tree_hops,
+            model,
+            beliefs,
+            constants,
+            communicator,
+        })
+    }
+
+    /// What NCCL takes for a call of `bytes`, as nccl-tests counts them.
+    ///
+    /// # Errors
+    /// When the settings leave no algorithm.
+    pub fn plan(&self, collective: Collective, bytes: u64) -> Result<Plan> {
+        let choice = self.model.choose(collective, Call::of(bytes))?;
+        let (channels, launch) = self.launch(collective, choice.algorithm, choice.protocol, bytes);
+        Ok(Plan { choice, channels, threads: launch.block_threads() })
+    }
+
+    /// Channels that carry data, and the launch, of an algorithm and protocol at a size.
+    pub fn launch(
+        &self,
+        collective: Collective,
+        algorithm: Algorithm,
+        protocol: Protocol,
+        bytes: u64,
+    ) -> (u32, Launch) {
+        let split = self.split(collective, algorithm, protocol, bytes);
+        (split.shares().len() as u32, split.launch())
+    }
+
+    fn split(
+        &self,
+        collective: Collective,
+        algorithm: Algorithm,
+        protocol: Protocol,
+        bytes: u64,
+    ) -> Split {
+        split(
+            &self.constants,
+            &self.communicator,
+            &self.settings,
+            collective,
+            algorithm,
+            protocol,
+            bytes,
+        )
+    }
+
+    /// NCCL's whole table for a call, in its order.
+    pub fn prices(&self, collective: Collective, bytes: u64) -> Vec<Price> {
+        let price = |row: &Row| Price {
+            row: row.clone(),
+            time_us: self.model.time_us(row, Call::of(bytes)),
+        };
+        self.model.rows_of(collective).map(price).collect()
+    }
+
+    /// What NCCL believes of links.
+    pub fn beliefs(&self) -> &Beliefs {
+        &self.beliefs
+    }
+}
+
+fn transport_options(settings: &Settings) -> TransportOptions {
+    TransportOptions {
+        read: settings.p2p_read,
+        copy_engine: settings.copy_engines,
+        no_shm: settings.shm_disabled,
+        ..TransportOptions::default()
+    }
+}
+
+/// The vendor that all CPUs of a machine share; the first stands for the rest.
+fn cpu(inventory: &Inventory) -> Cpu {
+    let first = inventory.cpus.first();
+    first.map_or(Cpu::OtherX86, |cpu| Cpu::from_names(&cpu.names.arch, &cpu.names.vendor))
+}
+
+fn communicator(
+    inventory: &Inventory,
+    system: &System,
+    graphs: &Graphs,
+    settings: &Settings,
+) -> Communicator {
+    let capabilities = || system.gpus.iter().map(|&gpu| system.compute_capability(gpu));
+    let low = capabilities().min().unwrap_or(0);
+    let nvls = match &graphs.nvls {
+        _ if settings.nvls == Some(false) => Err("switched off by NCCL_NVLS_ENABLE".to_owned()),
+        Some(graph) => Ok(graph.clone()),
+        None if system.nvswitch.is_none() => Err("needs an NVSwitch".to_owned()),
+        None if low < 90 => Err("needs an NVSwitch of Hopper or later".to_owned()),
+        None => Err("the search found no channel for it".to_owned()),
+    };
+    Communicator {
+        ranks: system.gpus.len() as u32,
+        machines: 1,
+        capability: (low, capabilities().max().unwrap_or(0)),
+        cpu: cpu(inventory),
+        channels: channels(&graphs.ring, low, 1, settings),
+        ring: graphs.ring.clone(),
+        tree: graphs.tree.clone(),
+        nvls,
+        collnet: None,
+    }
+}

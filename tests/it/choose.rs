@@ -1,0 +1,105 @@
+//! `simulate choose`: does it say what NCCL takes, follow NCCL's variables, and write files that its
+//! own readers take back?
+
+use collsim::algorithm::Protocol;
+use collsim::algorithm::nccl::{Algorithm, Collective};
+use collsim::selection::nccl::plugin;
+use serde_json::Value;
+
+use crate::cli::simulate;
+
+/// Two AMD sockets and GPUs of compute capability 12.0: NCCL's search for rings fails.
+const FAILS: &str = "rtxpro6000x8";
+const SIZE: &str = "14336";
+
+fn json(arguments: &[&str]) -> Value {
+    let run = simulate(&[&["choose", "--json", "--sizes", SIZE], arguments].concat());
+    assert_eq!(run.code, 0, "{arguments:?}\n{}", run.err);
+    serde_json::from_str(&run.out).expect("JSON")
+}
+
+/// Algorithm and protocol that NCCL takes.
+fn taken(answer: &Value) -> (String, String) {
+    let plan = &answer["sizes"][0]["plan"];
+    let word = |name: &str| plan[name].as_str().expect("a word").to_owned();
+    (word("algorithm"), word("protocol"))
+}
+
+#[test]
+fn the_failed_search_is_told_and_cured() {
+    let ill = json(&["--topo", FAILS]);
+    assert_eq!(ill["search_fails"], true);
+    assert_eq!(taken(&ill), ("ring".into(), "Simple".into()));
+    let cured = json(&["--topo", FAILS, "--cured"]);
+    assert_eq!(cured["search_fails"], false);
+    assert_eq!(taken(&cured).1, "LL");
+    let us = |answer: &Value| {
+        let size = &answer["sizes"][0];
+        let row = size["taken"].as_u64().expect("an index") as usize;
+        size["candidates"][row]["simulated"]["time_us"]["value"].as_f64().expect("simulated")
+    };
+    assert!(us(&cured) < 0.7 * us(&ill), "{} {}", us(&cured), us(&ill));
+}
+
+#[test]
+fn variables_change_the_choice() {
+    let quick = ["--topo", "h200x2-nvlink-pair"];
+    let with = |variables: &str| json(&[&quick[..], &["--nccl-env", variables]].concat());
+    assert_eq!(taken(&with("NCCL_PROTO=Simple")).1, "Simple");
+    assert_eq!(taken(&with("NCCL_ALGO=Tree NCCL_PROTO=LL")), ("tree".into(), "LL".into()));
+    // Without P2P every hop goes through host memory.
+    let by_host = with("NCCL_P2P_DISABLE=1");
+    let hop = &by_host["ring_hops"][0][0];
+    assert!(hop["transport"]["shm"].is_object(), "{hop}");
+    assert_eq!(by_host["channels"], 4);
+    assert_eq!(with("NCCL_MAX_NCHANNELS=2")["channels"], 2);
+}
+
+#[test]
+fn written_files_are_read_back() {
+    let folder = std::env::temp_dir().join(format!("collsim-choose-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let place = |name: &str| folder.join(name).to_str().expect("UTF-8").to_owned();
+    let (graph, topo, tuner) = (place("graph.xml"), place("topo.xml"), place("tuner.csv"));
+    let files = ["--write-graph", &graph, "--write-topo", &topo, "--write-tuner", &tuner];
+    json(&[&["--topo", FAILS][..], &files].concat());
+    // Either file cures the search.
+    for variable in [format!("NCCL_GRAPH_FILE={graph}"), format!("NCCL_TOPO_FILE={topo}")] {
+        let cured = json(&["--topo", FAILS, "--nccl-env", &variable]);
+        assert_eq!(cured["search_fails"], false, "{variable}");
+        assert_eq!(taken(&cured).1, "LL", "{variable}");
+    }
+    let text = std::fs::read_to_string(&tuner).expect("written");
+    let rules = plugin::read("tuner.csv", &text).expect("sound");
+    let rule = rules
+        .iter()
+        .find(|rule| rule.fits(Collective::AllReduce, 14_336, 1, 8))
+        .expect("a rule for the size");
+    assert_ne!((rule.algorithm, rule.protocol), (Algorithm::Ring, Protocol::Simple));
+    // Every other call has a rule too, or it would be given one channel.
+    for (collective, name) in Collective::ALL {
+        let covered = rules.iter().any(|rule| rule.fits(collective, 1 << 20, 1, 8));
+        assert!(covered, "{name}");
+    }
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn slips_are_refused() {
+    let refused = |arguments: &[&str], part: &str| {
+        let run = simulate(&[&["choose"], arguments].concat());
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{arguments:?}\n{}", run.err);
+        assert!(run.err.contains(part), "no `{part}` in\n{}", run.err);
+    };
+    let pair = "h200x2-nvlink-pair";
+    refused(&[], "which machine?");
+    refused(&["--topo", pair, "--nccl", "two"], "no version of NCCL");
+    refused(&["--topo", pair, "--nccl-env", "NCCL_PROT=LL"], "did you mean `NCCL_PROTO`?");
+    refused(&["--topo", pair, "--nccl-env", "NCCL_TOPO_FILE=/nowhere.xml"], "no such file");
+    refused(&["--topo", pair, "--collective", "all_to_all"], "grouped sends and receives");
+    refused(&["--topo", pair, "--cured"], "nothing to cure");
+    refused(&["--topo", pair, "--sizes", "0"], "0 bytes");
+    refused(&["--topo", pair, "--numa-per-socket", "3"], "NUMA nodes");
+    refused(&["--topo", "h200-host-link"], "one GPU");
+    refused(&["--topo", pair, "--gpus", "1"], "");
+}
