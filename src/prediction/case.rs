@@ -257,7 +257,8 @@ impl Case {
         };
         let first = match options.every_call {
             Some(calls) => calls,
-            None if bytes > FEW_CALLS_BYTES => 1,
+            // Calls of a pipeline from or to a root overlap, whatever their size.
+            None if bytes > FEW_CALLS_BYTES && !self.algorithm.collective.has_root() => 1,
             None => CALLS_FIRST.min(options.calls_max.unwrap_or(CALLS_FIRST)),
         };
         let mut outcome = run(first)?;

@@ -67,6 +67,12 @@ impl Collective {
         matches!(self, Collective::AllGather | Collective::ReduceScatter | Collective::AllToAll)
     }
 
+    /// Whether one rank, the root, gives or gets all: the others need not wait for each other, so
+    /// that calls back to back overlap.
+    pub fn has_root(self) -> bool {
+        matches!(self, Collective::Broadcast | Collective::Reduce)
+    }
+
     /// Whether contributions are added.
     pub fn reduces(self) -> bool {
         matches!(self, Collective::AllReduce | Collective::ReduceScatter | Collective::Reduce)
