@@ -7,7 +7,6 @@ use super::{Nccl, Place, Primitive, STEPS};
 use crate::algorithm::lines::{LineTrip, line_trips};
 use crate::schedule::build::Part;
 use crate::schedule::{Action, Lines, MessageId, Op};
-use crate::units::Time;
 
 impl Nccl<'_> {
     /// A primitive over lines.
@@ -21,16 +20,12 @@ impl Nccl<'_> {
             credit = given;
             message
         });
-        // The first of a primitive's two barriers is part of the step's own cost where no credit has
-        // to be waited for.
-        let mut step_cost = self.request.kernel.step;
         let send = primitive.send.map(|id| {
             let connection = &mut self.connections[id];
             let (_, message, waited) = connection.send(&mut self.builder, length, lines, STEPS);
             if let Some(waited) = waited {
-                let gpu = self.request.gpus[place.rank as usize] as usize;
-                let barrier = self.request.fabric.gpus[gpu].block_barrier;
-                step_cost = step_cost.saturating_sub(barrier);
+                // Of a primitive's two barriers the first is only spelled out where it keeps the other
+                // warps from storing too early; it passes while the block waits for lines.
                 self.push(place, Op::PollCredit(waited));
                 self.push(place, Op::BlockBarrier);
             }
@@ -48,7 +43,7 @@ impl Nccl<'_> {
             }
         }
         if receive.is_some() {
-            self.step_end(place, step_cost, credit);
+            self.step_end(place, credit);
         }
         if let Some(message) = send.filter(|_| probe && receive.is_some()) {
             for &trip in &trips {
@@ -94,8 +89,8 @@ impl Nccl<'_> {
         self.push(place, Op::Send { message, offset, bytes, data: data.offset });
     }
 
-    fn step_end(&mut self, place: Place, cost: Time, credit: Option<MessageId>) {
-        self.push(place, Op::Delay(cost));
+    fn step_end(&mut self, place: Place, credit: Option<MessageId>) {
+        self.push(place, Op::Delay(self.request.kernel.step));
         self.push(place, Op::BlockBarrier);
         if let Some(credit) = credit {
             self.push(place, Op::Flag(credit));
