@@ -116,11 +116,7 @@ fn start(
     };
     let peer_to_peer = machine.topology.settings.peer_to_peer;
     let cure = if given.ring.is_none() {
-        let peers = PeerOptions {
-            level: settings.p2p_level,
-            driver_refuses: !peer_to_peer,
-            ..PeerOptions::default()
-        };
+        let peers = PeerOptions { driver_refuses: !peer_to_peer, ..settings.peers.clone() };
         cure(&inventory, &beliefs, &peers, None)?
     } else {
         None
@@ -163,15 +159,15 @@ fn others(
     gpus: &[u32],
 ) -> Result<Vec<Case>> {
     let mut others = cases(collective, machine, gpus)?;
-    others.retain(|case| {
-        case.implementation != Implementation::Nccl && (options.all || !case.extra)
-    });
+    others
+        .retain(|case| case.implementation != Implementation::Nccl && (options.all || !case.extra));
     Ok(others)
 }
 
 fn wanted_sizes(options: &Choose) -> Result<Vec<u64>> {
     let Some(begin) = options.begin else {
-        let mut sizes = if options.sizes.is_empty() { SIZES.to_vec() } else { options.sizes.clone() };
+        let mut sizes =
+            if options.sizes.is_empty() { SIZES.to_vec() } else { options.sizes.clone() };
         if sizes.contains(&0) {
             return Err(Error::request("a call of 0 bytes moves nothing", "name larger sizes"));
         }
@@ -202,8 +198,12 @@ fn write_files(
     if let Some(file) = &options.write_tuner {
         let rules = tuner_rules(setup, collective, chosen)?;
         let about = [
-            format!("{} on NCCL {}, {}", options.topo.as_deref().unwrap_or(""), setup.version,
-                collective.title()),
+            format!(
+                "{} on NCCL {}, {}",
+                options.topo.as_deref().unwrap_or(""),
+                setup.version,
+                collective.title()
+            ),
             "fastest by simulation at the simulated sizes, NCCL's own choice elsewhere".to_owned(),
         ];
         output.plain(&plugin::write(&rules, &about), Some(file))?;

@@ -72,9 +72,9 @@ pub fn case_of(
 /// Which memory carries the hops.
 fn transport(channels: &[Vec<Hop>]) -> Result<Transport, String> {
     let hops = || channels.iter().flatten();
-    if let Some(hop) = hops().find(|hop| {
-        !matches!(hop.transport, HopTransport::P2p { .. } | HopTransport::Shm { .. })
-    }) {
+    if let Some(hop) = hops()
+        .find(|hop| !matches!(hop.transport, HopTransport::P2p { .. } | HopTransport::Shm { .. }))
+    {
         return Err(format!("rank {} reaches rank {} by network", hop.from, hop.to));
     }
     let by_host = |hop: &&Hop| matches!(hop.transport, HopTransport::Shm { .. });

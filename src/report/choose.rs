@@ -57,11 +57,8 @@ fn heading(choosing: &Choosing<'_>) -> String {
     for hop in &hops {
         let name = hop.transport.name(&setup.system);
         let same = |other: &&&Hop| other.transport == hop.transport && other.reason == hop.reason;
-        let alike: Vec<String> = hops
-            .iter()
-            .filter(same)
-            .map(|other| format!("{}>{}", other.from, other.to))
-            .collect();
+        let alike: Vec<String> =
+            hops.iter().filter(same).map(|other| format!("{}>{}", other.from, other.to)).collect();
         let line = format!("{} via {name}: {}", alike.join(" "), hop.reason);
         if !told.contains(&line) {
             told.push(line);
@@ -125,7 +122,14 @@ fn graph(graph: &Graph, ring: &Graph) -> String {
 /// What NCCL takes, and the best that it could.
 fn takes(sizes: &[Chosen]) -> Table {
     let header = [
-        "size", "NCCL takes", "ch", "thr", "it says, us", "gives, us (80 %)", "best setting", "us",
+        "size",
+        "NCCL takes",
+        "ch",
+        "thr",
+        "it says, us",
+        "gives, us (80 %)",
+        "best setting",
+        "us",
         "sure",
     ];
     let mut table = Table::new(&header).left(1).left(6);
@@ -154,7 +158,8 @@ fn takes(sizes: &[Chosen]) -> Table {
 
 /// What the wires allow, what the best algorithm gives, what NCCL's choice gives.
 fn three_numbers(sizes: &[Chosen]) -> Table {
-    let header = ["size", "wires allow, us", "best here", "us (80 %)", "NCCL's choice, us", "times best"];
+    let header =
+        ["size", "wires allow, us", "best here", "us (80 %)", "NCCL's choice, us", "times best"];
     let mut table = Table::new(&header).left(2);
     for size in sizes {
         let (best, taken) = (size.best(), size.taken_prediction());
@@ -165,9 +170,8 @@ fn three_numbers(sizes: &[Chosen]) -> Table {
             best.map_or_else(String::new, |best| marked(best, &best.title)),
             best.map_or_else(String::new, |best| with_range(best.time_us)),
             taken.map_or_else(|| "not modelled".to_owned(), |taken| short(us(taken))),
-            best.zip(taken).map_or_else(String::new, |(best, taken)| {
-                format!("{:.1}", us(taken) / us(best))
-            }),
+            best.zip(taken)
+                .map_or_else(String::new, |(best, taken)| format!("{:.1}", us(taken) / us(best))),
         ]);
     }
     table
@@ -226,7 +230,8 @@ fn gives(candidate: &Candidate) -> String {
 /// What a user can do about it.
 fn advice(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>) -> String {
     let mut out = String::new();
-    if sizes.iter().any(|size| size.candidates.iter().any(struck) || size.others.iter().any(regime)) {
+    if sizes.iter().any(|size| size.candidates.iter().any(struck) || size.others.iter().any(regime))
+    {
         out.push_str("  * declared regime of this machine's file\n");
     }
     if let Some(cure) = cure {

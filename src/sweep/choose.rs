@@ -157,8 +157,7 @@ impl Choosing<'_> {
             .into_iter()
             .map(|price| {
                 let (algorithm, protocol) = (price.row.algorithm, price.row.protocol);
-                let (channels, launch) =
-                    self.setup.launch(collective, algorithm, protocol, bytes);
+                let (channels, launch) = self.setup.launch(collective, algorithm, protocol, bytes);
                 let threads = launch.block_threads();
                 Candidate { price, channels, threads, simulated: None, not_simulated: None }
             })
@@ -191,14 +190,8 @@ impl Choosing<'_> {
             Job::Nccl(at, row) => {
                 let (bytes, row) = (chosen[at].bytes, &chosen[at].candidates[row].price.row);
                 let (algorithm, protocol) = (row.algorithm, row.protocol);
-                match case_of(
-                    self.setup,
-                    self.collective,
-                    algorithm,
-                    protocol,
-                    bytes,
-                    self.options,
-                ) {
+                match case_of(self.setup, self.collective, algorithm, protocol, bytes, self.options)
+                {
                     Ok((case, options)) => Ok(Ok(case.predict(self.machine, bytes, &options)?)),
                     Err(reason) => Ok(Err(reason)),
                 }

@@ -206,11 +206,10 @@ fn two_h200_choose_and_launch_as_logged() {
 #[test]
 fn two_h200_send_and_receive_in_the_blocks_that_were_seen() {
     let constants = constants("2.28.9");
-    // NV18, 18 x 20.6 GB/s by NCCL's belief.
-    let pairs = [(true, (PathType::Nvl, 370.8), (32, 32)), (false, (PathType::Phb, 20.0), (4, 2))];
-    for (peer, pair, logged) in pairs {
+    // NV18: 2 x 18 to a peer, rounded up to 64; 2 over PCIe.
+    for (peer, to_peer, logged) in [(true, 64, (32, 32)), (false, 2, (4, 2))] {
         let comm = h200x2(peer);
-        let p2p = P2p::new(&constants, &comm, &Settings::default(), &[pair], 20.6);
+        let p2p = P2p::new(&constants, &comm, &Settings::default(), to_peer, peer);
         assert_eq!((p2p.channels, p2p.channels_a_peer), logged);
         let setting = if peer { "P2P, free" } else { "no P2P, free" };
         let wanted = |row: &csv::StringRecord| {

@@ -132,14 +132,10 @@ tables! {
     simple_threads: SimpleThreads,
     /// Least traffic of a channel, bytes.
     channel_traffic_min: u64,
-    /// When a search doubles its channels.
-    duplication: Duplication,
     /// Channels of NVLS.
     nvls_channels: NvlsChannels,
     /// Steps of send and receive.
     p2p_chunk: P2pChunk,
-    /// Channels to a peer.
-    p2p_channels: P2pChannels,
     /// Send and receive use LL up to this a channel, bytes.
     p2p_ll_max: u64,
     /// Parts of a send follow the step of the protocol that its size suggests, not Simple's.

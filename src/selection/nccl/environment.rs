@@ -1,9 +1,10 @@
 //! Settings of NCCL as a person gives them: `NCCL_ALGO=ring NCCL_P2P_LEVEL=SYS`. What is honoured
 //! stands in [`super::variables`].
 
-use super::graph::PathType;
 use super::lists::ByCollective;
+use super::path::PeerOptions;
 use super::tables::index;
+use super::transport::TransportOptions;
 use super::variables::{VARIABLES, WITHOUT_EFFECT};
 use crate::algorithm::Protocol;
 use crate::algorithm::nccl::{Algorithm, Collective};
@@ -26,8 +27,10 @@ pub enum Enabled {
 pub struct Settings {
     pub(super) algorithms: Option<ByCollective>,
     pub(super) protocols: Option<ByCollective>,
-    /// Longest path that peers write over; `LOC` with `NCCL_P2P_DISABLE=1`.
-    pub p2p_level: Option<PathType>,
+    /// Which peers write to each other's memory.
+    pub peers: PeerOptions,
+    /// How hops are carried.
+    pub transports: TransportOptions,
     /// Fewest and most channels (`NCCL_MIN_NCHANNELS`, `NCCL_MAX_NCHANNELS`).
     pub channels: (Option<u32>, Option<u32>),
     /// Fewest and most blocks (`NCCL_MIN_CTAS`, `NCCL_MAX_CTAS`).
@@ -48,12 +51,6 @@ pub struct Settings {
     pub nvls: Option<bool>,
     /// Channels of NVLS.
     pub nvls_channels: Option<u32>,
-    /// No connections through host memory.
-    pub shm_disabled: bool,
-    /// Copies by copy engines (`NCCL_P2P_USE_CUDA_MEMCPY`).
-    pub copy_engines: bool,
-    /// Receivers read from the sender's memory.
-    pub p2p_read: Option<bool>,
     /// From Hopper on, LL128 also by NICs behind chip-to-chip links.
     pub ll128_over_c2c: bool,
     /// Steps of send and receive, bytes: PCIe, NVLink everywhere.
@@ -69,7 +66,8 @@ impl Default for Settings {
         Settings {
             algorithms: None,
             protocols: None,
-            p2p_level: None,
+            peers: PeerOptions::default(),
+            transports: TransportOptions::default(),
             channels: (None, None),
             blocks: (None, None),
             p2p_channels: (None, None),
@@ -80,9 +78,6 @@ impl Default for Settings {
             thresholds: [[None; 3]; 2],
             nvls: None,
             nvls_channels: None,
-            shm_disabled: false,
-            copy_engines: false,
-            p2p_read: None,
             ll128_over_c2c: true,
             p2p_chunks: (None, None),
             p2p_ll_max: None,
@@ -160,6 +155,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::selection::nccl::graph::PathType;
 
     fn told(text: &str) -> String {
         match Settings::parse(text) {
@@ -180,7 +176,7 @@ mod tests {
         assert!(on(Collective::AllReduce, Algorithm::Tree));
         assert_eq!(settings.protocol(Collective::Reduce, Protocol::Ll128), Enabled::No);
         assert_eq!(settings.protocol(Collective::Reduce, Protocol::Ll), Enabled::Yes);
-        assert_eq!(settings.p2p_level, Some(PathType::Sys));
+        assert_eq!(settings.peers.level, Some(PathType::Sys));
         let thresholds = [[None, Some(16), Some(32)], [Some(8), None, None]];
         assert_eq!(settings.thresholds, thresholds);
         assert_eq!(settings.buffers, [None, None, Some(1 << 20)]);
@@ -193,7 +189,7 @@ mod tests {
     #[test]
     fn levels_have_names_and_old_digits() {
         let found = |value: &str| Settings::parse(&format!("NCCL_P2P_LEVEL={value}"));
-        let level = |value: &str| found(value).expect("a level").p2p_level;
+        let level = |value: &str| found(value).expect("a level").peers.level;
         let known =
             [("0", "LOC"), ("1", "PIX"), ("2", "PXB"), ("3", "PHB"), ("5", "SYS"), ("NVB", "NVB")];
         for (value, name) in known {
@@ -203,7 +199,7 @@ mod tests {
             assert!(found(wrong).is_err(), "{wrong}");
         }
         let both = Settings::parse("NCCL_P2P_DISABLE=1 NCCL_P2P_LEVEL=SYS").expect("settings");
-        assert_eq!(both.p2p_level, Some(PathType::Loc));
+        assert_eq!(both.peers.level, Some(PathType::Loc));
     }
 
     #[test]

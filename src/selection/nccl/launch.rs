@@ -5,34 +5,11 @@ use serde::Serialize;
 
 use super::constants::Constants;
 use super::environment::Settings;
-use super::graph::{Graph, PathType, Pattern};
+use super::graph::Graph;
 use super::tables::{Generation, index};
 use super::tune::Communicator;
 use crate::algorithm::Protocol;
 use crate::algorithm::nccl::{Algorithm, CHANNELS_MAX, Collective, Split, threads_max, threshold};
-
-/// Channels that a search may have.
-const SEARCH_CHANNELS_MAX: usize = CHANNELS_MAX as usize / 2;
-
-/// What the search makes of its outcome at the end of its first pass: twice the channels at half
-/// the rate, where a channel would be too fast for one block.
-#[must_use]
-pub fn duplicated(graph: Graph, constants: &Constants, lowest_capability: u32) -> Graph {
-    let rule = constants.duplication;
-    let count = graph.channels.len();
-    let newer_keeps = lowest_capability > 80
-        && graph.bw_intra < rule.newer_from
-        && count > rule.newer_channels as usize;
-    let keeps = count == 0 || graph.bw_intra < rule.from || newer_keeps;
-    if keeps || graph.pattern == Pattern::Nvls {
-        return graph;
-    }
-    let twice = (2 * count).min(SEARCH_CHANNELS_MAX);
-    let divisor = twice.div_ceil(count) as f64;
-    let channels = graph.channels.iter().cycle().take(twice).cloned().collect();
-    let (bw_intra, bw_inter) = (graph.bw_intra / divisor, graph.bw_inter / divisor);
-    Graph { channels, bw_intra, bw_inter, ..graph }
-}
 
 /// Channels of a communicator for rings and trees: each channel of the search twice, then what the
 /// settings ask for. `capability` is the lowest compute capability x 10.
@@ -140,22 +117,15 @@ pub struct P2p {
 }
 
 impl P2p {
-    /// For `pairs`, the type and rate (GB/s) of every rank's path to every other, where one NVLink
-    /// has `nvlink` GB/s by NCCL's belief.
+    /// With so many channels to a peer ([`super::transport::channels_per_peer`]); `all_nvlink`: NVLink
+    /// joins every two ranks.
     pub fn new(
         constants: &Constants,
         comm: &Communicator,
         settings: &Settings,
-        pairs: &[(PathType, f64)],
-        nvlink: f64,
+        channels_a_peer: u32,
+        all_nvlink: bool,
     ) -> P2p {
-        let table = constants.p2p_channels;
-        let of_pair = |pair: &(PathType, f64)| match pair.0 {
-            PathType::Nvl => table.nvlink * ((pair.1 / nvlink) as u32).max(1),
-            _ => table.pcie,
-        };
-        let each = pairs.iter().map(of_pair).min().unwrap_or(table.pcie);
-        let all_nvlink = pairs.iter().all(|pair| pair.0 == PathType::Nvl);
         let (least, most) = settings.p2p_channels;
         let channels = comm.channels.min(most.unwrap_or(CHANNELS_MAX)).max(least.unwrap_or(1));
         let channels = channels.next_power_of_two();
@@ -170,7 +140,7 @@ impl P2p {
         let simple = settings.buffers[2].unwrap_or(constants.buffers.simple);
         P2p {
             channels,
-            channels_a_peer: each.next_power_of_two().min(channels),
+            channels_a_peer: channels_a_peer.min(channels),
             chunk: chunk.min(simple / STEPS),
             ll_step: settings.buffers[0].unwrap_or(constants.buffers.ll) / STEPS,
             ll_max: settings.p2p_ll_max.unwrap_or(constants.p2p_ll_max),
@@ -225,6 +195,7 @@ pub const STEPS: u64 = 8;
 mod tests {
     use super::*;
     use crate::selection::nccl::Version;
+    use crate::selection::nccl::graph::{PathType, Pattern};
 
     fn constants(version: &str) -> Constants {
         Constants::of(Version::parse(version).expect("a version")).expect("constants")
@@ -242,27 +213,6 @@ mod tests {
             same_channels: true,
             cross_nic: 0,
             fallback: false,
-        }
-    }
-
-    #[test]
-    fn fast_channels_are_doubled_at_half_the_rate() {
-        // version, lowest compute capability, channels x rate before and after.
-        let known = [
-            ("2.30.7", 80, (1, 24.0), (1, 24.0)),
-            ("2.30.7", 80, (2, 40.0), (4, 20.0)),
-            ("2.30.7", 120, (2, 40.0), (4, 20.0)),
-            // Above 8.0 more than four channels stay as they are below 50 GB/s.
-            ("2.30.7", 90, (12, 30.0), (12, 30.0)),
-            ("2.30.7", 90, (12, 60.0), (24, 30.0)),
-            ("2.30.7", 80, (12, 30.0), (24, 15.0)),
-            ("2.12.12", 90, (12, 30.0), (24, 15.0)),
-            // 32 is the most; the rate is halved all the same.
-            ("2.30.7", 80, (20, 30.0), (32, 15.0)),
-        ];
-        for (version, capability, before, after) in known {
-            let found = duplicated(ring(before.0, before.1), &constants(version), capability);
-            assert_eq!((found.channels.len(), found.bw_intra), after, "{version} {before:?}");
         }
     }
 

@@ -13,11 +13,11 @@ use super::launch::{channels, split};
 use super::path::{Paths, PeerOptions};
 use super::search::{Graphs, search_all};
 use super::system::System;
-use super::transport::{Hop, TransportOptions, hops};
+use super::transport::{Hop, hops};
 use super::tune::{Call, Choice, Communicator, Cpu, Model, Row};
 use super::version::Version;
-use crate::algorithm::nccl::{Algorithm, Collective, Launch, Split};
 use crate::algorithm::Protocol;
+use crate::algorithm::nccl::{Algorithm, Collective, Launch, Split};
 use crate::error::Result;
 
 /// Graphs that a file gives in place of the search.
@@ -96,19 +96,14 @@ impl Setup {
         let beliefs = Beliefs::of(version)?;
         let constants = Constants::of(version)?;
         let system = System::new(&inventory, &beliefs)?;
-        let peers = PeerOptions {
-            level: settings.p2p_level,
-            driver_refuses: !peer_to_peer,
-            ..PeerOptions::default()
-        };
+        let peers = PeerOptions { driver_refuses: !peer_to_peer, ..settings.peers.clone() };
         let paths = Paths::new(&system, &peers, beliefs.same_device());
         let mut graphs = search_all(&system, &paths, &beliefs, 1);
         graphs.ring = given.ring.unwrap_or(graphs.ring);
         graphs.tree = given.tree.unwrap_or(graphs.tree);
         graphs.nvls = given.nvls.or(graphs.nvls);
-        let transport = transport_options(&settings);
-        let ring_hops = hops(&system, &paths, &beliefs, &transport, &graphs.ring);
-        let tree_hops = hops(&system, &paths, &beliefs, &transport, &graphs.tree);
+        let ring_hops = hops(&system, &paths, &beliefs, &settings.transports, &graphs.ring);
+        let tree_hops = hops(&system, &paths, &beliefs, &settings.transports, &graphs.tree);
         let communicator = communicator(&inventory, &system, &graphs, &settings);
         let model = Model::new(&constants, &communicator, &settings);
         let channels = communicator.channels;
@@ -181,15 +176,6 @@ impl Setup {
     /// What NCCL believes of links.
     pub fn beliefs(&self) -> &Beliefs {
         &self.beliefs
-    }
-}
-
-fn transport_options(settings: &Settings) -> TransportOptions {
-    TransportOptions {
-        read: settings.p2p_read,
-        copy_engine: settings.copy_engines,
-        no_shm: settings.shm_disabled,
-        ..TransportOptions::default()
     }
 }
 

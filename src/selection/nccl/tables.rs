@@ -242,18 +242,6 @@ pub struct SimpleThreads {
     pub narrow_up_to: f64,
 }
 
-/// When a search doubles its channels and halves their rate.
-#[derive(Copy, Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Duplication {
-    /// From this rate on, GB/s.
-    pub from: f64,
-    /// Above compute capability 8.0 from this rate on.
-    pub newer_from: f64,
-    /// Or with no more channels than this.
-    pub newer_channels: u32,
-}
-
 /// Channels of NVLS.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -276,16 +264,6 @@ pub struct P2pChunk {
     pub nvlink: u64,
     /// Across machines.
     pub network: u64,
-}
-
-/// Channels to a peer.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct P2pChannels {
-    /// Over PCIe.
-    pub pcie: u32,
-    /// For each NVLink.
-    pub nvlink: u32,
 }
 
 /// Buffers of a connection, bytes.

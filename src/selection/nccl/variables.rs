@@ -98,11 +98,11 @@ pub const VARIABLES: &[Variable] = variables! {
         |s, text| {
             // NCCL_P2P_DISABLE=1 wins.
             let found = level(text)?;
-            if s.p2p_level != Some(PathType::Loc) { s.p2p_level = Some(found); }
+            if s.peers.level != Some(PathType::Loc) { s.peers.level = Some(found); }
             Some(())
         };
     "NCCL_P2P_DISABLE", "no peer writes to another's memory", "0 or 1",
-        |s, text| { if switch(text)? { s.p2p_level = Some(PathType::Loc); } Some(()) };
+        |s, text| { if switch(text)? { s.peers.level = Some(PathType::Loc); } Some(()) };
     "NCCL_MIN_NCHANNELS", "fewest channels of the communicator; small calls still use fewer",
         "a number from 1 to 64", |s, text| { s.channels.0 = channels(text)?; Some(()) };
     "NCCL_MAX_NCHANNELS", "most channels of the communicator",
@@ -146,11 +146,19 @@ pub const VARIABLES: &[Variable] = variables! {
     "NCCL_NVLS_NCHANNELS", "channels of NVLS",
         "a number from 1 to 64", |s, text| { s.nvls_channels = channels(text)?; Some(()) };
     "NCCL_SHM_DISABLE", "no connections through host memory", "0 or 1",
-        |s, text| { s.shm_disabled = switch(text)?; Some(()) };
+        |s, text| { s.transports.no_shm = switch(text)?; Some(()) };
     "NCCL_P2P_USE_CUDA_MEMCPY", "copy engines carry Simple's data", "0 or 1",
-        |s, text| { s.copy_engines = switch(text)?; Some(()) };
+        |s, text| { s.transports.copy_engine = switch(text)?; Some(()) };
     "NCCL_P2P_READ_ENABLE", "receivers read from the sender's memory in Simple", "0 or 1",
-        |s, text| { s.p2p_read = Some(switch(text)?); Some(()) };
+        |s, text| { s.transports.read = Some(switch(text)?); Some(()) };
+    "NCCL_P2P_DIRECT_DISABLE", "no plain pointers within a process", "0 or 1",
+        |s, text| { s.transports.no_direct = switch(text)?; Some(()) };
+    "NCCL_NVB_DISABLE", "no NVLink by way of another GPU", "0 or 1",
+        |s, text| { s.peers.no_relay = switch(text)?; Some(()) };
+    "NCCL_CUMEM_ENABLE", "memory of peers by handles of cuMem", "0 or 1",
+        |s, text| { s.transports.cumem = Some(switch(text)?); Some(()) };
+    "NCCL_NET_DISABLE_INTRA", "no network within a machine, however fast", "0 or 1",
+        |s, text| { s.transports.no_net_inside = switch(text)?; Some(()) };
     "NCCL_LL128_C2C", "from Hopper on, LL128 also by NICs behind chip-to-chip links", "0 or 1",
         |s, text| { s.ll128_over_c2c = switch(text)?; Some(()) };
     "NCCL_P2P_PCI_CHUNKSIZE", "step of send and receive over PCIe",
@@ -169,12 +177,14 @@ pub const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("NCCL_DEBUG", "logs do not change what is sent"),
     ("NCCL_IB_", "one machine: no network is used"),
     ("NCCL_SOCKET_", "one machine: no network is used"),
-    ("NCCL_NET", "one machine: no network is used"),
+    ("NCCL_NET_GDR", "one machine: no network is used"),
+    ("NCCL_NET_OVERHEAD", "one machine: no network is used"),
+    ("NCCL_NET_PLUGIN", "one machine: no network is used"),
     ("NCCL_CROSS_NIC", "one machine: no network is used"),
     ("NCCL_PXN_", "one machine: no network is used"),
     ("NCCL_COLLNET_", "CollNet is not modelled"),
     ("NCCL_PAT_ENABLE", "PAT is for one GPU a machine"),
-    ("NCCL_CUMEM_", "how memory is exported does not change what is sent"),
+    ("NCCL_CUMEM_HOST_", "how host memory is exported does not change what is sent"),
     ("NCCL_TOPO_DUMP_FILE", "nothing is dumped here"),
     ("NCCL_GRAPH_DUMP_FILE", "nothing is dumped here"),
     ("NCCL_LAUNCH_", "launches are calibrated, not modelled"),
