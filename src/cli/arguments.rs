@@ -35,6 +35,8 @@ pub(super) enum Command {
     Check(Check),
     /// What NCCL would choose, what that gives, and what would be better.
     Choose(Choose),
+    /// Memory of a GPU: buffers of each implementation, and what is left for the KV cache.
+    Memory(super::memory::Options),
     /// List the built-in scenarios.
     Scenarios,
     /// The calibration: every constant with its source.

@@ -5,6 +5,7 @@ mod check;
 mod choose;
 mod constants;
 mod load;
+mod memory;
 mod output;
 mod predict;
 mod progress;
@@ -27,6 +28,7 @@ pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failur
     match &arguments.command {
         None => predict::run(&arguments.predict, output),
         Some(Command::Topo(command)) => topo::run(command, output),
+        Some(Command::Memory(options)) => memory::run(options, output),
         Some(Command::Check(options)) => check::run(options, output),
         Some(Command::Choose(options)) => choose::run(options, output),
         Some(Command::Scenarios) => scenarios::run(output),

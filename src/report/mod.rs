@@ -7,6 +7,7 @@ pub mod first_screen;
 pub mod hash;
 pub mod json;
 pub mod machine;
+pub mod memory;
 pub mod number;
 pub mod sizes;
 pub mod table;

@@ -3,5 +3,6 @@
 //! not said here: `prediction` and `sweep` time it.
 
 pub mod gpu;
+pub mod memory;
 pub mod nccl;
 pub mod serving;

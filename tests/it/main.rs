@@ -8,6 +8,7 @@ mod choose;
 mod cli;
 mod docs;
 mod invariants;
+mod memory;
 mod nccl_files;
 mod nccl_schedules;
 mod nccl_search;
