@@ -3,11 +3,13 @@
 
 use collsim::algorithm::Protocol;
 use collsim::algorithm::nccl::{Algorithm, Collective};
+use collsim::input::nccl_xml::read_system;
 use collsim::selection::nccl::Version;
 use collsim::selection::nccl::constants::Constants;
 use collsim::selection::nccl::environment::Settings;
 use collsim::selection::nccl::graph::{Graph, PathType, Pattern};
 use collsim::selection::nccl::launch::{P2p, channels, split};
+use collsim::selection::nccl::setup::{GivenGraphs, Setup};
 use collsim::selection::nccl::tune::{Call, Communicator, Cpu, Model};
 
 /// Rows of a file of `tests/data/nccl` without its header.
@@ -315,6 +317,25 @@ fn refusals_say_why() {
     ];
     for (algorithm, why) in known {
         assert_eq!(reason(&model, algorithm, Protocol::Simple), why, "{algorithm:?}");
+    }
+}
+
+/// From the machine's own files to the choice: nothing is told but the topology.
+#[test]
+fn a_dumped_machine_has_the_printed_model() {
+    let path = format!("{}/tests/data/nccl/h200x2/topo.xml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).expect("a file");
+    let inventory = read_system("topo.xml", &text).expect("a system");
+    let all = rows("h200x2/tuner_model.csv");
+    for (setting, given) in [("P2P", ""), ("no P2P", "NCCL_P2P_DISABLE=1")] {
+        // The driver of that machine had no multicast.
+        let settings = Settings::parse(&format!("NCCL_NVLS_ENABLE=0 {given}")).expect("settings");
+        let version = Version::parse("2.28.9").expect("a version");
+        let given = GivenGraphs::default();
+        let setup = Setup::new(inventory.clone(), version, settings, true, given).expect("a setup");
+        let printed: Vec<_> =
+            all.iter().filter(|row| row.get(0) == Some(setting)).cloned().collect();
+        same_model(&setup.model, &printed);
     }
 }
 
