@@ -223,6 +223,13 @@ pub(super) struct Choose {
     /// Variables of its environment: NCCL_ALGO=Ring, several by spaces or by naming the flag again.
     #[arg(long, value_name = "NAME=VALUE ..")]
     pub(super) nccl_env: Vec<String>,
+    /// What a serving engine would take instead of what NCCL would: vllm, sglang, .. or vllm@0.11.
+    #[arg(long, value_name = "NAME[@VERSION]",
+          conflicts_with_all = ["collective", "all", "cured", "write_tuner", "write_graph", "write_topo"])]
+    pub(super) engine: Option<String>,
+    /// Variables and flags of the engine, such as VLLM_ENABLE_PCIE_ALLREDUCE=1, several by spaces.
+    #[arg(long, value_name = "NAME=VALUE ..", requires = "engine", allow_hyphen_values = true)]
+    pub(super) engine_env: Vec<String>,
     /// What the calls compute.
     #[arg(long, value_name = "NAME", default_value = "all_reduce")]
     pub(super) collective: String,

@@ -14,7 +14,7 @@ use crate::input::nccl_xml::{self, XML_IS_SMALL, XML_LIMIT};
 use crate::input::read_text;
 use crate::prediction::cases::cases;
 use crate::prediction::{Case, CaseOptions, Machine};
-use crate::report::{choose as report, json};
+use crate::report::{choose as report, dispatch, json};
 use crate::selection::nccl::beliefs::Beliefs;
 use crate::selection::nccl::cure::{Cure, cure};
 use crate::selection::nccl::environment::Settings;
@@ -23,13 +23,18 @@ use crate::selection::nccl::path::PeerOptions;
 use crate::selection::nccl::setup::{GivenGraphs, Setup};
 use crate::selection::nccl::survey::{Detection, survey};
 use crate::selection::nccl::{Version, plugin};
+use crate::selection::serving::{Facts, Query, Rules};
 use crate::sweep::choose::{Choosing, Chosen, tuner_rules};
+use crate::sweep::dispatch::Dispatching;
 use crate::sweep::sizes::Sizes;
 use crate::workload::Collective;
 
 /// A decode and a verify step of the mission, its verify step of four tokens, 32 of them, and a
 /// prefill's.
 const SIZES: [u64; 5] = [14_336, 43_008, 57_344, 458_752, 32 << 20];
+
+/// Type of the elements that engines are asked for.
+const DTYPE: &str = "bf16";
 
 /// Asks, simulates and prints.
 pub(super) fn run(options: &Choose, output: &mut Output) -> std::result::Result<Outcome, Failure> {
@@ -57,6 +62,10 @@ pub(super) fn run(options: &Choose, output: &mut Output) -> std::result::Result<
         .into());
     }
     let (setup, cure) = start(options, version, settings, &machine, &calibration, &gpus)?;
+    if let Some(engine) = &options.engine {
+        let question = EngineQuestion { engine, options, machine: &machine, setup: &setup, sizes };
+        return question.run(&calibration, gpus, output);
+    }
     let others = others(options, collective, &machine, &gpus)?;
     let case_options = CaseOptions::of(gpus, Fidelity::Packet);
     let choosing = Choosing {
@@ -78,6 +87,54 @@ pub(super) fn run(options: &Choose, output: &mut Output) -> std::result::Result<
     };
     output.titled(&text, options.out.as_deref())?;
     Ok(Outcome::Done)
+}
+
+/// What an engine would take.
+struct EngineQuestion<'a> {
+    engine: &'a str,
+    options: &'a Choose,
+    machine: &'a Machine,
+    setup: &'a Setup,
+    sizes: Vec<u64>,
+}
+
+impl EngineQuestion<'_> {
+    fn run(
+        &self,
+        calibration: &Calibration,
+        gpus: Vec<u32>,
+        output: &mut Output,
+    ) -> std::result::Result<Outcome, Failure> {
+        let (engine, version) = match self.engine.split_once('@') {
+            Some((engine, version)) => (engine, Some(version)),
+            None => (self.engine, None),
+        };
+        let words = self.options.engine_env.iter().flat_map(|text| text.split_whitespace());
+        let settings: Vec<String> = words.map(str::to_owned).collect();
+        let rules = Rules::embedded()?;
+        let facts = Facts::of(&self.machine.topology, calibration, &gpus)?;
+        let case_options = CaseOptions::of(gpus, Fidelity::Packet);
+        let dispatching = Dispatching {
+            machine: self.machine,
+            setup: self.setup,
+            rules: &rules,
+            facts: &facts,
+            query: Query { engine, version, settings: &settings, bytes: 0, dtype: DTYPE },
+            options: &case_options,
+        };
+        let candidates = rules.engine(engine)?.candidates.len();
+        let progress = Progress::new(candidates * self.sizes.len());
+        let answer = dispatching.answer(&self.sizes, &|| progress.step());
+        progress.finish();
+        let answer = answer?;
+        let text = if self.options.json {
+            format!("{:#}\n", json::dispatch(self.machine, &answer)?)
+        } else {
+            dispatch::page(&dispatching, &answer)
+        };
+        output.titled(&text, self.options.out.as_deref())?;
+        Ok(Outcome::Done)
+    }
 }
 
 /// NCCL on these GPUs, and the cure where its search fails.

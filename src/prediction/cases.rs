@@ -177,6 +177,20 @@ pub fn all_reduces(machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
+/// The case of an all-reduce by an algorithm with a library's kernel, whatever wires it wants; `None`
+/// where no row has it.
+pub fn by_name(
+    algorithm: &str,
+    implementation: &str,
+    machine: &Machine,
+    gpus: &[u32],
+) -> Option<Case> {
+    let row = ROWS
+        .iter()
+        .find(|row| row.algorithm == algorithm && row.implementation.key() == implementation)?;
+    row.case(machine, gpus).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

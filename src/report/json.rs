@@ -7,9 +7,10 @@ use super::hash::{calibration_hash, fnv1a, hex};
 use crate::algorithm::Flags;
 use crate::error::Result;
 use crate::input::topology_json;
-use crate::prediction::CasePrediction;
+use crate::prediction::{CasePrediction, Machine};
 use crate::selection::nccl::cure::Cure;
 use crate::sweep::choose::{Choosing, Chosen};
+use crate::sweep::dispatch::Dispatched;
 use crate::sweep::{Answer, Question};
 
 /// Version of this form; a later incompatible one counts up.
@@ -88,6 +89,25 @@ pub fn choose(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>) ->
             "graphs": cure.graphs,
             "graphs_below_one_cpu": cure.with_one_cpu,
         })),
+        "sizes": sizes,
+    }))
+}
+
+/// What a serving engine would take.
+///
+/// # Errors
+/// As [`answer`].
+pub fn dispatch(machine: &Machine, sizes: &[Dispatched]) -> Result<Value> {
+    let text = topology_json::write(&machine.topology)?;
+    Ok(json!({
+        "schema_version": SCHEMA_VERSION,
+        "program": {"name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION")},
+        "inputs": {
+            "topology": machine.topology.name,
+            "topology_fnv1a": hex(fnv1a(&[&text])),
+            "calibration_fnv1a": hex(calibration_hash()),
+            "declared_regimes_applied": machine.without_regimes.is_some(),
+        },
         "sizes": sizes,
     }))
 }

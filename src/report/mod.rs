@@ -2,6 +2,7 @@
 
 pub mod assumptions;
 pub mod choose;
+pub mod dispatch;
 pub mod explain;
 pub mod first_screen;
 pub mod hash;

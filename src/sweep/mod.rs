@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod choose;
+pub mod dispatch;
 pub mod nearby;
 pub mod sizes;
 
