@@ -17,6 +17,7 @@ use crate::prediction::barrier::BarrierTimes;
 use crate::prediction::{Case, CaseOptions, Machine};
 use crate::report::table::TableFormat;
 use crate::report::{assumptions, explain, first_screen, json, sizes};
+use crate::selection::nccl::{Setup, Version};
 use crate::sweep::Question;
 use crate::sweep::nearby::figures_of;
 use crate::sweep::sizes::{Sizes, sweep};
@@ -162,6 +163,7 @@ impl Asked<'_> {
             scenario: &self.scenario,
             cases: &self.cases,
             options: &self.case_options,
+            nccl: around.nccl.as_ref(),
             wirings: &around.wirings,
             nearby: &around.nearby,
         }
@@ -256,6 +258,7 @@ const EVERY_CALL_MAX: u32 = 1000;
 /// What stands around the predictions of the first screen.
 #[derive(Default)]
 struct Around {
+    nccl: Option<Setup>,
     wirings: Vec<(String, Machine)>,
     nearby: Vec<crate::sweep::nearby::NearbyFigure>,
 }
@@ -264,6 +267,12 @@ impl Around {
     /// Other wirings and measured figures, unless the options narrow the question.
     fn of(asked: &Asked<'_>) -> Result<Around> {
         let options = asked.options;
+        let (topology, gpus) = (&asked.machine.topology, &asked.case_options.gpus);
+        let told = !options.algo.is_empty() || options.proto.is_some() || options.blocks.is_some();
+        // A machine that NCCL's detection would not understand gets no row of its choice.
+        let nccl = (!told)
+            .then(|| Setup::of(topology, &asked.calibration, gpus, Version::NEWEST).ok())
+            .flatten();
         let narrowed = !options.gpus.is_empty()
             || !options.algo.is_empty()
             || options.proto.is_some()
@@ -273,9 +282,8 @@ impl Around {
             || asked.scenario.steps[0].collective != Collective::AllReduce
             || options.fidelity != Model::Packet;
         if narrowed {
-            return Ok(Around::default());
+            return Ok(Around { nccl, ..Around::default() });
         }
-        let topology = &asked.machine.topology;
         let mut nearby = figures_of(&topology.name)?;
         let gpu_count = asked.machine.nominal.fabric.gpu_count;
         nearby.retain(|figure| figure.gpus as usize <= gpu_count);
@@ -289,7 +297,7 @@ impl Around {
                 Ok((name.to_owned(), Machine::new(topology, &asked.calibration, true, false)?))
             })
             .collect::<Result<Vec<_>>>()?;
-        Ok(Around { wirings, nearby })
+        Ok(Around { nccl, wirings, nearby })
     }
 }
 

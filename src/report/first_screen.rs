@@ -6,6 +6,7 @@ use std::fmt::Write;
 use super::machine::{has_nvswitch, links_line, paths_line, settings};
 use super::number::{percent, short, shorter, signed_percent, with_range};
 use crate::prediction::{CasePrediction, Machine, Range};
+use crate::sweep::answer::Pick;
 use crate::sweep::{Answer, Question};
 use crate::units::{Time, format_thousands};
 use crate::workload::Step;
@@ -135,9 +136,44 @@ fn table(out: &mut String, question: &Question<'_>, answer: &Answer, first: usiz
     let limit = answer.steps[range.clone()].last().map_or("", |step| &step.bound.limit);
     let limit = limit.replace(" -> socket ", "->");
     line(out, &format!("{wires}  {limit}"));
+    nccl_row(out, answer, range.clone());
     for row in &answer.rows {
         table_row(out, answer, row, range.clone());
     }
+}
+
+/// What NCCL takes by itself, where that is known for all of the steps.
+fn nccl_row(out: &mut String, answer: &Answer, range: std::ops::Range<usize>) {
+    let Some(picks) = answer.picks.get(range.clone()) else { return };
+    let mut words: Vec<String> = picks.iter().map(pick_word).collect();
+    words.dedup();
+    let mut text = format!("{:<NAME$}", format!("  NCCL takes {}", words.join(" / ")));
+    let mut bottleneck = "not modelled".to_owned();
+    for (index, pick) in range.zip(picks) {
+        let step = &answer.steps[index].step;
+        match &pick.prediction {
+            Some(case) => {
+                let time = Time::from_us(case.time_us.value);
+                let us = with_range(case.time_us);
+                text.push_str(&figures(&us, time, step, &percent(case.waiting)));
+                bottleneck = case.bottleneck.label();
+            }
+            None => text.push_str(&" ".repeat(US + MS + WAITING)),
+        }
+    }
+    line(out, &format!("{text}  {bottleneck}"));
+}
+
+/// Algorithm, protocol and what carries them, a ring being understood.
+fn pick_word(pick: &Pick) -> String {
+    let title = match &pick.prediction {
+        Some(case) => case.title.clone(),
+        None => {
+            let choice = &pick.plan.choice;
+            format!("{} {}", choice.algorithm.name(), choice.protocol.name())
+        }
+    };
+    title.strip_prefix("Ring ").map(str::to_owned).unwrap_or(title)
 }
 
 fn table_row(

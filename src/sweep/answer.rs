@@ -4,10 +4,14 @@ use serde::Serialize;
 
 use super::in_parallel;
 use super::nearby::{NearbyCheck, NearbyFigure};
+use crate::algorithm::nccl::Collective as NcclCollective;
 use crate::error::Result;
 use crate::fabric::bound::Bound;
+use crate::prediction::nccl::case_of;
 use crate::prediction::throughput::chance_below;
 use crate::prediction::{Case, CaseOptions, CasePrediction, Exchange, Machine, Waterfall};
+use crate::selection::nccl::Setup;
+use crate::selection::nccl::setup::Plan;
 use crate::topology::Settings;
 use crate::workload::{Scenario, Step};
 
@@ -21,6 +25,8 @@ pub struct Question<'a> {
     pub cases: &'a [Case],
     /// Choices for all of them.
     pub options: &'a CaseOptions,
+    /// NCCL on these GPUs, where it can be said.
+    pub nccl: Option<&'a Setup>,
     /// Other machines of the same GPUs, by a short name.
     pub wirings: &'a [(String, Machine)],
     /// What was measured on a machine like this.
@@ -33,6 +39,8 @@ pub struct Answer {
     pub steps: Vec<StepAnswer>,
     /// `[case][step]`.
     pub rows: Vec<Vec<CasePrediction>>,
+    /// What NCCL takes at each step, where it can be said.
+    pub picks: Vec<Pick>,
     /// Of the one-stage pull at the last step.
     pub waterfall: Option<Waterfall>,
     /// One-stage in place of the ring, for each rate reported with the ring.
@@ -55,6 +63,15 @@ pub struct StepAnswer {
     pub sure: f64,
 }
 
+/// What NCCL takes for a step.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pick {
+    /// Algorithm, protocol, channels, threads, and what NCCL believes it to take.
+    pub plan: Plan,
+    /// What it takes on the wires; `None` where no schedule replays it.
+    pub prediction: Option<CasePrediction>,
+}
+
 /// The same GPUs, wired differently.
 #[derive(Clone, Debug, Serialize)]
 pub struct Wiring {
@@ -69,12 +86,14 @@ pub struct Wiring {
 /// Something to simulate.
 enum Job<'a> {
     Case(&'a Case, &'a Step),
+    Pick(&'a Setup, &'a Step),
     Wiring(&'a Machine, &'a Case, &'a Step),
     Nearby(&'a NearbyFigure),
 }
 
 enum Done {
     Case(Box<CasePrediction>),
+    Pick(Option<Box<Pick>>),
     Wiring(f64),
     Nearby(Box<NearbyCheck>),
 }
@@ -96,6 +115,9 @@ impl Question<'_> {
         for case in self.cases.iter().rev() {
             jobs.extend(steps.iter().rev().map(|step| Job::Case(case, step)));
         }
+        if let Some(setup) = self.nccl {
+            jobs.extend(steps.iter().map(|step| Job::Pick(setup, step)));
+        }
         let main: Vec<&Case> = self.cases.iter().filter(|case| !case.extra).collect();
         let last = &steps[steps.len() - 1];
         for (_, machine) in self.wirings {
@@ -104,9 +126,11 @@ impl Question<'_> {
         jobs.extend(self.nearby.iter().map(Job::Nearby));
         let done = in_parallel(&jobs, |job| self.run(job))?;
         let (mut rows, mut wiring_us, mut nearby) = (Vec::new(), Vec::new(), Vec::new());
+        let mut picks = Vec::new();
         for result in done {
             match result {
                 Done::Case(prediction) => rows.push(*prediction),
+                Done::Pick(pick) => picks.extend(pick.map(|pick| *pick)),
                 Done::Wiring(us) => wiring_us.push(us),
                 Done::Nearby(check) => nearby.push(*check),
             }
@@ -127,6 +151,7 @@ impl Question<'_> {
             exchanges: self.exchanges(&rows),
             wirings: self.wirings(&wiring_us, &main, last),
             nearby,
+            picks,
             rows,
         })
     }
@@ -139,6 +164,7 @@ impl Question<'_> {
                 let prediction = case.predict(self.machine, step.bytes, &options)?;
                 Ok(Done::Case(Box::new(prediction)))
             }
+            Job::Pick(setup, step) => Ok(Done::Pick(self.pick(setup, step)?.map(Box::new))),
             Job::Wiring(machine, case, step) => {
                 let options = CaseOptions {
                     calls_max: Some(WIRING_CALLS),
@@ -157,6 +183,22 @@ impl Question<'_> {
                 Ok(Done::Nearby(Box::new(figure.check(self.machine, &options)?)))
             }
         }
+    }
+
+    /// What NCCL takes for a step; nothing for sends and receives, which no tuner sees.
+    fn pick(&self, setup: &Setup, step: &Step) -> Result<Option<Pick>> {
+        let Some(collective) = NcclCollective::of(step.collective) else {
+            return Ok(None);
+        };
+        let plan = setup.plan(collective, step.bytes)?;
+        let options = CaseOptions { every_call: None, ..self.options.clone() };
+        let (algorithm, protocol) = (plan.choice.algorithm, plan.choice.protocol);
+        let case = case_of(setup, step.collective, algorithm, protocol, step.bytes, &options);
+        let prediction = match case {
+            Ok((case, options)) => Some(case.predict(self.machine, step.bytes, &options)?),
+            Err(_) => None,
+        };
+        Ok(Some(Pick { plan, prediction }))
     }
 
     /// The row of an algorithm and protocol among those of the first screen.

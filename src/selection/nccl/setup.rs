@@ -12,6 +12,7 @@ use super::inventory::Inventory;
 use super::launch::{channels, split};
 use super::path::{Paths, PeerOptions};
 use super::search::{Graphs, search_all};
+use super::survey::{Detection, survey};
 use super::system::System;
 use super::transport::{Hop, hops};
 use super::tune::{Call, Choice, Communicator, Cpu, Model, Row};
@@ -19,6 +20,8 @@ use super::version::Version;
 use crate::algorithm::Protocol;
 use crate::algorithm::nccl::{Algorithm, Collective, Launch, Split};
 use crate::error::Result;
+use crate::fabric::Calibration;
+use crate::topology::Topology;
 
 /// Graphs that a file gives in place of the search.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,6 +84,26 @@ pub struct Price {
 }
 
 impl Setup {
+    /// Starts a communicator of some GPUs of a machine as NCCL would find it, with nothing set.
+    ///
+    /// # Errors
+    /// As [`survey`] and [`Setup::new`].
+    pub fn of(
+        topology: &Topology,
+        calibration: &Calibration,
+        gpus: &[u32],
+        version: Version,
+    ) -> Result<Setup> {
+        let beliefs = Beliefs::of(version)?;
+        let detection = Detection {
+            gpus: gpus.iter().map(|&gpu| gpu as usize).collect(),
+            ..Detection::default()
+        };
+        let inventory = survey(topology, calibration, &beliefs, &detection)?;
+        let peer_to_peer = topology.settings.peer_to_peer;
+        Setup::new(inventory, version, Settings::default(), peer_to_peer, GivenGraphs::default())
+    }
+
     /// Starts a communicator of all GPUs of a machine. `peer_to_peer`: the driver lets GPUs address
     /// each other.
     ///

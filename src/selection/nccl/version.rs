@@ -19,6 +19,9 @@ impl Version {
     /// Stands for the latest patch of a minor version.
     pub const LATEST: u32 = 99;
 
+    /// The newest whose constants are known.
+    pub const NEWEST: Version = Version { major: 2, minor: 30, patch: Self::LATEST };
+
     /// Reads `2.27`, `2.27.3`, `v2.27.3-1`, or NCCL's own number `22703`.
     ///
     /// # Errors
