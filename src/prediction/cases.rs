@@ -106,7 +106,7 @@ const ROWS: &[Row] = {
         )),
         shown(row("one_shot_push", Simple, By::PcieIpc, "one-stage push (Lamport)", Pcie)),
         shown(row("one_shot_push", Simple, By::FlashInfer, "one-stage push (Lamport)", Nvlink)),
-        shown(row("island_push", Simple, By::PcieIpc, "by islands (no library has it)", Islands)),
+        row("island_push", Simple, By::PcieIpc, "by islands (no library has it)", Islands),
         row("island_pull", Simple, By::CustomAllReduce, "by islands, reading", Islands),
         row("staged_push", Simple, By::PcieIpc, "staged by islands (pcie_ipc)", Islands),
         row("two_shot_push", Simple, By::PcieIpc, "two-stage push (pcie_ipc)", Pcie),

@@ -43,10 +43,11 @@ pub fn case_of(
         _ => (&setup.graphs.ring, &setup.ring_hops),
     };
     let transport = transport(hops)?;
+    let by_host = |pair: &(u32, u32, algorithm::Hop)| pair.2 == algorithm::Hop::Host;
     let carried = match &transport {
-        Transport::Peer => "",
         Transport::Host => ", SHM",
-        _ => ", partly SHM",
+        Transport::Each(pairs) if pairs.iter().any(by_host) => ", partly SHM",
+        _ => "",
     };
     let title = format!("{} {}{carried}", algorithm.name(), protocol.name());
     let case = Case {
@@ -69,21 +70,34 @@ pub fn case_of(
     Ok((case, options))
 }
 
-/// Which memory carries the hops.
+/// How the hops of all channels travel. Lines are written all the same where Simple reads.
 fn transport(channels: &[Vec<Hop>]) -> Result<Transport, String> {
-    let hops = || channels.iter().flatten();
-    if let Some(hop) = hops()
-        .find(|hop| !matches!(hop.transport, HopTransport::P2p { .. } | HopTransport::Shm { .. }))
-    {
-        return Err(format!("rank {} reaches rank {} by network", hop.from, hop.to));
+    let mut pairs: Vec<(u32, u32, algorithm::Hop)> = Vec::new();
+    for hop in channels.iter().flatten() {
+        let (from, to) = (hop.from, hop.to);
+        let how = match hop.transport {
+            HopTransport::P2p { copy_engine: false, read: false, .. } => algorithm::Hop::Write,
+            HopTransport::P2p { copy_engine: false, read: true, .. } => algorithm::Hop::Read,
+            HopTransport::Shm { send_copy_engine: false, receive_copy_engine: false } => {
+                algorithm::Hop::Host
+            }
+            HopTransport::P2p { .. } | HopTransport::Shm { .. } => {
+                return Err("copies by copy engines are not modelled".to_owned());
+            }
+            HopTransport::Net | HopTransport::None => {
+                return Err(format!("rank {from} reaches rank {to} by network"));
+            }
+        };
+        pairs.push((from, to, how));
     }
-    let by_host = |hop: &&Hop| matches!(hop.transport, HopTransport::Shm { .. });
-    let mut pairs: Vec<(u32, u32)> = hops().filter(by_host).map(|hop| (hop.from, hop.to)).collect();
     pairs.sort_unstable();
     pairs.dedup();
-    Ok(match pairs.len() {
-        0 => Transport::Peer,
-        _ if hops().all(|hop| by_host(&hop)) => Transport::Host,
-        _ => Transport::HostFor(pairs),
+    let count = |wanted: algorithm::Hop| pairs.iter().filter(|pair| pair.2 == wanted).count();
+    Ok(if count(algorithm::Hop::Write) == pairs.len() {
+        Transport::Peer
+    } else if count(algorithm::Hop::Host) == pairs.len() {
+        Transport::Host
+    } else {
+        Transport::Each(pairs)
     })
 }

@@ -156,7 +156,9 @@ fn nccl_row(out: &mut String, answer: &Answer, range: std::ops::Range<usize>) {
                 let time = Time::from_us(case.time_us.value);
                 let us = with_range(case.time_us);
                 text.push_str(&figures(&us, time, step, &percent(case.waiting)));
-                bottleneck = case.bottleneck.label();
+                // Which quadrant of a socket would not fit beside the long name.
+                let label = case.bottleneck.label();
+                bottleneck = label.split(" (").next().unwrap_or(&label).to_owned();
             }
             None => text.push_str(&" ".repeat(US + MS + WAITING)),
         }
