@@ -12,6 +12,7 @@ mod memory;
 mod nccl_files;
 mod nccl_schedules;
 mod nccl_search;
+mod nccl_setup;
 mod nccl_tuner;
 mod readme;
 mod rig;

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use collsim::fabric::Calibration;
 use collsim::input::load_topology;
-use collsim::input::nccl_xml::{GraphFile, read_graphs, read_system, write_graphs, write_system};
+use collsim::input::nccl_xml::{read_graphs, read_system, write_graphs, write_system};
 use collsim::selection::nccl::Version;
 use collsim::selection::nccl::beliefs::Beliefs;
 use collsim::selection::nccl::cure::cure;
-use collsim::selection::nccl::graph::{Graph, PathType, Pattern};
+use collsim::selection::nccl::graph::{Graph, GraphFile, PathType, Pattern};
 use collsim::selection::nccl::inventory::{
     CLASS_GPU, CLASS_NIC, CLASS_NVSWITCH, Function, Inventory, Net, NvLinks, Pci,
 };
@@ -18,7 +18,7 @@ use collsim::selection::nccl::path::{Paths, PeerOptions};
 use collsim::selection::nccl::search::{Graphs, Wanted, search, search_all};
 use collsim::selection::nccl::survey::{Detection, survey};
 use collsim::selection::nccl::system::System;
-use collsim::selection::nccl::transport::{TransportOptions, between, channels_per_peer, hops};
+use collsim::selection::nccl::transport::{TransportOptions, between, hops};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/nccl")
@@ -351,15 +351,4 @@ fn without_shm_and_nics_nothing_joins_distant_gpus() {
     assert_eq!(hop.transport.name(&view.system), "nothing");
     let reason = "SYS is beyond PXB, the default limit, SHM is switched off, there is no NIC";
     assert_eq!(hop.reason, reason);
-}
-
-/// Two channels a pair on PCIe; on NVLink two for each link, up to a power of two: 36 becomes 64,
-/// which the communicator's 32 channels then hold to 32, as logged.
-#[test]
-fn sends_use_more_channels_on_more_nvlinks() {
-    let per_peer = |options: &PeerOptions| {
-        let view = view(&machine("h200x2"), "2.28.9", options);
-        channels_per_peer(&view.system, &view.paths, &view.beliefs)
-    };
-    assert_eq!([per_peer(&PeerOptions::default()), per_peer(&off())], [64, 2]);
 }

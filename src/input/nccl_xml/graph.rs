@@ -4,23 +4,8 @@ use roxmltree::Node;
 
 use super::{Faults, document, root};
 use crate::error::Result;
-use crate::selection::nccl::graph::{Graph, PathType, Pattern};
+use crate::selection::nccl::graph::{Graph, GraphFile, PathType, Pattern};
 use crate::selection::nccl::inventory::Inventory;
-
-/// The graphs of a file; those without channels are left to the search.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct GraphFile {
-    /// Id 0.
-    pub ring: Option<Graph>,
-    /// Id 1.
-    pub tree: Option<Graph>,
-    /// Id 2.
-    pub collnet_chain: Option<Graph>,
-    /// Id 3; each channel holds its head, whatever else the file lists.
-    pub nvls: Option<Graph>,
-    /// Id 4.
-    pub collnet_direct: Option<Graph>,
-}
 
 /// Reads a graph file for a machine: it names GPUs by their number, channels hold ranks.
 ///

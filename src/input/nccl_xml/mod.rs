@@ -9,7 +9,7 @@ use roxmltree::{Document, Node};
 
 use crate::error::{Error, Problem, Result, Span};
 
-pub use graph::{GraphFile, read_graphs};
+pub use graph::read_graphs;
 pub use system::read_system;
 pub use write::{write_graphs, write_system};
 

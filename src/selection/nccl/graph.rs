@@ -111,6 +111,21 @@ pub struct Graph {
     pub fallback: bool,
 }
 
+/// The graphs of a file; those without channels are left to the search.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GraphFile {
+    /// Id 0.
+    pub ring: Option<Graph>,
+    /// Id 1.
+    pub tree: Option<Graph>,
+    /// Id 2.
+    pub collnet_chain: Option<Graph>,
+    /// Id 3; each channel holds its head, whatever else the file lists.
+    pub nvls: Option<Graph>,
+    /// Id 4.
+    pub collnet_direct: Option<Graph>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

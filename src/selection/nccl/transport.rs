@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::beliefs::Beliefs;
 use super::graph::{Graph, PathType, Pattern};
 use super::path::Paths;
-use super::system::{NodeKind, System};
+use super::system::System;
 
 /// What a user and the launcher say of transports.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -215,25 +215,4 @@ fn faster_nic(system: &System, paths: &Paths, a: usize, b: usize) -> Option<(f32
     };
     let (nic, gpus) = (best(a).min(best(b)), paths.between(a, b).gb_per_s);
     (nic > gpus).then_some((nic, gpus))
-}
-
-/// Channels that send and receive between two ranks of a machine use: two, and two for each NVLink
-/// between them.
-pub fn channels_per_peer(system: &System, paths: &Paths, beliefs: &Beliefs) -> u32 {
-    let gpu = |&node: &usize| match system.nodes[node].0 {
-        NodeKind::Gpu { compute_capability, .. } => beliefs.nvlink(compute_capability),
-        _ => 0.0,
-    };
-    let mut fewest = None;
-    for receiver in &system.gpus {
-        for sender in system.gpus.iter().filter(|&sender| sender != receiver) {
-            let path = paths.between(*sender, *receiver);
-            let links =
-                if path.kind == PathType::Nvl { (path.gb_per_s / gpu(receiver)) as u32 } else { 1 };
-            let channels = 2 * links.max(1);
-            fewest = Some(fewest.map_or(channels, |least: u32| least.min(channels)));
-        }
-    }
-    // Rounded up to a power of two, `ncclTopoComputeP2pChannels`.
-    fewest.unwrap_or(1).next_power_of_two()
 }

@@ -297,6 +297,10 @@ mod tests {
         assert_eq!(all, [3.0, 19.0, 18.0, 18.0]);
         // Before a version knew the model it took it for Skylake.
         assert_eq!(beliefs("2.18.3").inter_cpu(&cpu("GenuineIntel", 6, 143)), 10.0);
+        let old = beliefs("2.12.12");
+        assert_eq!([old.nvlink(70), old.nvlink(80), old.nvlink(86)], [22.0, 22.0, 12.0]);
+        assert_eq!(old.intra_speeds(86)[0], 44.0);
+        assert_eq!(old.inter_cpu(&cpu("GenuineIntel", 6, 106)), 9.0);
         assert_eq!([beliefs("2.18.3").cumem(), beliefs("2.27.3").cumem()], [false, true]);
     }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use self::walk::{PERFECT, Trial, Walk};
 use super::beliefs::Beliefs;
-use super::graph::{Graph, PathType, Pattern};
+use super::graph::{Graph, GraphFile, PathType, Pattern};
 use super::path::Paths;
 use super::system::System;
 
@@ -39,17 +39,27 @@ pub struct Wanted {
 
 /// Searches rings, then trees with as many channels, then NVLS, on one machine of `machines`.
 pub fn search_all(system: &System, paths: &Paths, beliefs: &Beliefs, machines: u32) -> Graphs {
+    search_rest(system, paths, beliefs, machines, &GraphFile::default())
+}
+
+/// As [`search_all`], where a graph file does not give the graph already.
+pub fn search_rest(
+    system: &System,
+    paths: &Paths,
+    beliefs: &Beliefs,
+    machines: u32,
+    given: &GraphFile,
+) -> Graphs {
     let most = beliefs.budget().ring_channels.value as usize;
-    let ring = search(system, paths, beliefs, Wanted { pattern: Pattern::Ring, least: 1, most });
+    let find =
+        |pattern, least, most| search(system, paths, beliefs, Wanted { pattern, least, most });
+    let ring = given.ring.clone().unwrap_or_else(|| find(Pattern::Ring, 1, most));
     let alike = ring.channels.len();
-    let pattern = Pattern::BalancedTree;
-    let tree = search(system, paths, beliefs, Wanted { pattern, least: alike, most: alike });
+    let tree = given.tree.clone().unwrap_or_else(|| find(Pattern::BalancedTree, alike, alike));
     let heads = system.gpus.len().min(beliefs.budget().nvls_heads.value as usize);
     let able = system.nvswitch.is_some() && system.least_capability() >= 90 && heads > 1;
-    let nvls = able
-        .then_some(Wanted { pattern: Pattern::Nvls, least: heads, most: heads })
-        .map(|wanted| search(system, paths, beliefs, wanted))
-        .filter(|graph| !graph.channels.is_empty());
+    let found = || able.then(|| find(Pattern::Nvls, heads, heads));
+    let nvls = given.nvls.clone().or_else(found).filter(|graph| !graph.channels.is_empty());
     let mut not_modelled = Vec::new();
     if machines > 1 {
         let nets: Vec<&str> = system.nets.iter().map(|&net| system.nodes[net].1.as_str()).collect();
