@@ -26,6 +26,8 @@ pub enum Implementation {
     TorchSymmMem,
     /// DeepEP's dispatch and combine.
     DeepEp,
+    /// NCCL's kernels for symmetric memory, over multicast.
+    NcclSymmetric,
     /// p2pmark's one-shot all-reduce: rotated order, no end barrier.
     P2pmark,
     /// Virtual-rank kernels of the H200 probe (`measured/h200-one-link/README.md`).
@@ -44,11 +46,13 @@ pub enum BarrierKind {
     /// Each rank sets each peer's flag by compare-and-swap, and resets its own: a remote atomic
     /// whose answer is waited for.
     RemoteSwap,
+    /// Each rank stores one flag, which an NVSwitch copies to all members.
+    SwitchFlags,
 }
 
 impl Implementation {
     /// All, with their entry in `calibration/libraries.json` and the barrier that they use.
-    const ALL: [(Implementation, &'static str, BarrierKind); 12] = [
+    const ALL: [(Implementation, &'static str, BarrierKind); 13] = [
         (Implementation::Nccl, "nccl", BarrierKind::Flags),
         (Implementation::CustomAllReduce, "custom_all_reduce", BarrierKind::Flags),
         (Implementation::PcieOneShot, "pcie_one_shot", BarrierKind::Flags),
@@ -58,6 +62,7 @@ impl Implementation {
         (Implementation::Mscclpp, "mscclpp", BarrierKind::Flags),
         (Implementation::TorchSymmMem, "torch_symm_mem", BarrierKind::RemoteSwap),
         (Implementation::DeepEp, "deep_ep", BarrierKind::Flags),
+        (Implementation::NcclSymmetric, "nccl_symmetric", BarrierKind::SwitchFlags),
         (Implementation::P2pmark, "p2pmark", BarrierKind::Flags),
         (Implementation::Probe, "probe", BarrierKind::Flags),
         (Implementation::PairProbe, "probe", BarrierKind::Flags),
@@ -107,6 +112,8 @@ pub struct Kernel {
     pub simple: Time,
     /// Loads of 16 bytes from each source that a thread of the Simple protocol has in flight.
     pub unroll: u32,
+    /// Channels of NCCL's NVLS kernels on this GPU.
+    pub nvls_channels: u32,
 }
 
 impl Kernel {
@@ -159,6 +166,7 @@ impl Kernel {
                 Time::ZERO
             },
             unroll: 1,
+            nvls_channels: calibration.value(DeviceClass::Gpu, gpu_model, "nvls_channels")? as u32,
         })
     }
 

@@ -15,6 +15,10 @@ pub mod islands;
 pub mod kernel;
 mod lines;
 pub mod nccl;
+pub mod nvls;
+pub mod nvls_one_shot;
+pub mod nvls_packet;
+pub mod nvls_two_shot;
 pub mod one_shot_pull;
 pub mod one_shot_push;
 mod primitives;
@@ -199,6 +203,14 @@ pub struct Algorithm {
     pub build: fn(&Request<'_>) -> Result<Schedule>,
 }
 
+impl Algorithm {
+    /// Whether it needs an NVSwitch that copies stores and sums loads (NVLink SHARP); its builder
+    /// refuses GPUs without one.
+    pub fn is_in_switch(&self) -> bool {
+        self.name.starts_with("nvls")
+    }
+}
+
 /// All algorithms.
 pub const ALGORITHMS: &[Algorithm] = &[
     ring::ALL_REDUCE,
@@ -218,6 +230,10 @@ pub const ALGORITHMS: &[Algorithm] = &[
     island_push::ALGORITHM,
     island_push::STAGED,
     all_to_all::ALGORITHM,
+    nvls::ALGORITHM,
+    nvls_two_shot::ALGORITHM,
+    nvls_one_shot::ALGORITHM,
+    nvls_packet::ALGORITHM,
 ];
 
 /// The algorithms of a collective.

@@ -22,7 +22,12 @@ pub(super) fn group_barrier(
     group: &[u32],
     fenced: bool,
 ) {
-    builder.group_barrier(group, fenced, |rank| request.flag_home(rank));
+    let home = |rank: u32| request.flag_home(rank);
+    match request.kernel.implementation.barrier() {
+        BarrierKind::Flags | BarrierKind::RemoteAdd => builder.group_barrier(group, fenced, home),
+        BarrierKind::RemoteSwap => builder.atomic_barrier(group, fenced, home),
+        BarrierKind::SwitchFlags => builder.switch_barrier(group, fenced, home),
+    }
 }
 
 /// Refuses atomics on a peer's memory where the wires do not carry them.
@@ -31,7 +36,8 @@ pub(super) fn group_barrier(
 /// When two ranks are not joined by NVLink and the kernel's barrier needs a remote atomic.
 pub(super) fn check(request: &Request<'_>) -> Result<()> {
     let implementation = request.kernel.implementation;
-    if implementation.barrier() == BarrierKind::Flags {
+    let kind = implementation.barrier();
+    if matches!(kind, BarrierKind::Flags | BarrierKind::SwitchFlags) {
         return Ok(());
     }
     let pairs = request.gpus.iter().flat_map(|&a| request.gpus.iter().map(move |&b| (a, b)));

@@ -59,8 +59,8 @@ pub fn simulate(
     options: RunOptions,
 ) -> Result<Outcome> {
     match fidelity {
-        Fidelity::AlphaBeta => run(fabric, schedule, AlphaBeta::new(fabric), options),
-        Fidelity::MaxMin => run(fabric, schedule, MaxMin::new(fabric), options),
+        Fidelity::AlphaBeta => run(fabric, schedule, AlphaBeta::new(fabric, schedule), options),
+        Fidelity::MaxMin => run(fabric, schedule, MaxMin::new(fabric, schedule), options),
         Fidelity::Packet => run(fabric, schedule, Packet::new(fabric, schedule), options),
     }
 }

@@ -24,17 +24,17 @@ pub struct Bound {
 }
 
 /// Bytes that must cross from some ranks to the others, as a share of the call's size, whatever the
-/// algorithm, when nothing is added or copied inside a switch. `from` of `n` ranks are on the sending
-/// side; `root_sends` says on which side rank 0 is.
+/// algorithm. `from` of `n` ranks are on the sending side; `root_sends` says on which side rank 0 is;
+/// `in_switch`: a switch adds and copies.
 ///
 /// Each result that depends on a rank's data of the other side crosses once: the sums of an
 /// all-reduce, the receivers' sums of a reduce-scatter, the senders' pieces of an all-gather, each
 /// pair's piece of an all-to-all. A single GPU of an all-reduce carries `2 (n-1)/n` (Patarasuk and
-/// Yuan, J. Parallel Distrib. Comput. 69, 2009).
-fn share(collective: Collective, from: usize, n: usize, root_sends: bool) -> f64 {
+/// Yuan, J. Parallel Distrib. Comput. 69, 2009), or all of its data once where a switch adds.
+fn share(collective: Collective, from: usize, n: usize, root_sends: bool, in_switch: bool) -> f64 {
     let (from, to, n) = (from as f64, (n - from) as f64, n as f64);
     match collective {
-        Collective::AllReduce if from <= 1.0 => 2.0 * (n - 1.0) / n,
+        Collective::AllReduce if from <= 1.0 && !in_switch => 2.0 * (n - 1.0) / n,
         Collective::AllReduce => 1.0,
         Collective::AllGather => from / n,
         Collective::ReduceScatter => to / n,
@@ -45,8 +45,7 @@ fn share(collective: Collective, from: usize, n: usize, root_sends: bool) -> f64
 }
 
 impl Fabric {
-    /// The bound of a call of `bytes` over GPUs `gpus`, the root first, without in-switch reduction
-    /// or multicast.
+    /// The bound of a call of `bytes` over GPUs `gpus`, the root first.
     pub fn bound(&self, collective: Collective, gpus: &[usize], bytes: u64) -> Bound {
         let n = gpus.len();
         let latency = self.farthest(collective, gpus);
@@ -54,11 +53,14 @@ impl Fabric {
             let time = Time::ZERO;
             return Bound { time, latency: time, transfer: time, limit: "nothing to do".into() };
         }
+        let members: Vec<EndpointId> = gpus.iter().map(|&gpu| gpu as EndpointId).collect();
+        let in_switch = self.multicast(&members).is_ok();
         let mut transfer = Time::ZERO;
         let mut limit = "latency".to_string();
         let mut consider = |senders: &[usize], links: &[LinkId], name: String| {
             let rate: f64 = links.iter().map(|&link| self.payload_rate(link).as_gb_per_s()).sum();
-            let needed = share(collective, senders.len(), n, senders.contains(&gpus[0]));
+            let root_sends = senders.contains(&gpus[0]);
+            let needed = share(collective, senders.len(), n, root_sends, in_switch);
             let time = Time::from_ns(needed * bytes as f64 / rate.max(1e-9));
             if time > transfer {
                 transfer = time;
@@ -167,10 +169,12 @@ mod tests {
             (Collective::Broadcast, 1, true),
             (Collective::Reduce, 7, false),
         ] {
-            let found = share(collective, from, n, root_sends);
+            let found = share(collective, from, n, root_sends, false);
             assert!((found - collective.bus_factor(n)).abs() < 1e-12, "{collective:?}");
         }
         // Four and four: 16 pairs of eighths.
-        assert!((share(Collective::AllToAll, 4, n, true) - 2.0).abs() < 1e-12);
+        assert!((share(Collective::AllToAll, 4, n, true, false) - 2.0).abs() < 1e-12);
+        // A switch that adds lets a GPU send its data once.
+        assert!((share(Collective::AllReduce, 1, n, true, true) - 1.0).abs() < 1e-12);
     }
 }

@@ -6,7 +6,9 @@
 
 use super::calibration::{Calibration, DeviceClass};
 use super::regime::FabricRegime;
-use super::{DirectedLink, END_OF_PATH, Fabric, GpuModel, LinkClass, LinkId, MemoryModel};
+use super::{
+    DirectedLink, END_OF_PATH, Fabric, GpuModel, LinkClass, LinkId, MemoryModel, MulticastSwitch,
+};
 use crate::error::{Error, Result};
 use crate::topology::route::{Hop, Router};
 use crate::topology::{LinkKind, NodeId, NodeKind, Topology};
@@ -442,6 +444,16 @@ impl<'a> Build<'a> {
         self.path_links.extend(links);
     }
 
+    fn multicast_switches(&self) -> Result<Vec<MulticastSwitch>> {
+        let mut found = Vec::new();
+        for id in self.topology.ids_where(|kind| matches!(kind, NodeKind::NvSwitch(_))) {
+            if let NodeKind::NvSwitch(switch) = self.topology.kind(id) {
+                found.extend(MulticastSwitch::of(self.calibration, &switch.model, self.node(id))?);
+            }
+        }
+        Ok(found)
+    }
+
     fn finish(self, options: CompileOptions) -> Result<Fabric> {
         let mut gpus = Vec::new();
         for &gpu in &self.gpus {
@@ -460,6 +472,7 @@ impl<'a> Build<'a> {
         for id in self.topology.ids_where(|kind| matches!(kind, NodeKind::NvSwitch(_))) {
             crossbars[self.node(id) as usize] = true;
         }
+        let multicast_switches = self.multicast_switches()?;
         let mut fabric = Fabric {
             gpu_count: gpus.len(),
             gpus,
@@ -474,6 +487,7 @@ impl<'a> Build<'a> {
             path_split: self.path_split,
             path_types: Vec::new(),
             peer_to_peer: self.topology.settings.peer_to_peer,
+            multicast_switches,
             regimes: Vec::new(),
         };
         let pairs = |a| (0..fabric.gpu_count).map(move |b| (a, b));

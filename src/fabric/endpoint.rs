@@ -46,6 +46,8 @@ pub struct GpuModel {
     pub fence_drain: Time,
     /// System fence with stores to NVLink peers outstanding.
     pub fence_nvlink: Time,
+    /// What an atomic on own memory takes beyond a load of it.
+    pub atomic: Time,
     /// Block barrier.
     pub block_barrier: Time,
     /// A loop's own instructions, a trip.
@@ -120,6 +122,7 @@ impl GpuModel {
             fence_block: time("fence_block")?,
             fence_drain: time("fence_drain")?,
             fence_nvlink: time("fence_nvlink")?,
+            atomic: time("atomic")?,
             block_barrier: time("block_barrier")?,
             loop_overhead: time("loop_overhead")?,
             stop_check: time("stop_check")?,

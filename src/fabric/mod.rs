@@ -8,6 +8,7 @@ pub mod bound;
 pub mod calibration;
 mod compile;
 pub mod endpoint;
+pub mod multicast;
 pub mod regime;
 
 use serde::Serialize;
@@ -15,6 +16,7 @@ use serde::Serialize;
 pub use calibration::{Calibration, DeviceClass, UncertaintyGroup};
 pub use compile::CompileOptions;
 pub use endpoint::{GpuModel, MemoryModel};
+pub use multicast::{MulticastGroup, MulticastPort, MulticastSwitch};
 
 use crate::topology::PathType;
 use crate::units::{Bandwidth, Time};
@@ -134,6 +136,8 @@ pub struct Fabric {
     pub path_types: Vec<PathType>,
     /// GPUs may address each other.
     pub peer_to_peer: bool,
+    /// NVSwitch domains that copy and reduce.
+    pub multicast_switches: Vec<MulticastSwitch>,
     /// Declared regimes, with the links they may touch.
     pub regimes: Vec<regime::FabricRegime>,
 }

@@ -49,6 +49,8 @@ enum Wires {
     AllNvlink,
     /// No pair is.
     Pcie,
+    /// An NVSwitch that copies and sums joins all.
+    Switch,
     /// Some GPUs are nearer to each other than to the rest, and no pair is joined by NVLink.
     Islands,
 }
@@ -82,7 +84,7 @@ const fn shown(row: Row) -> Row {
 const ROWS: &[Row] = {
     use Implementation as By;
     use Protocol::{Ll, Ll128, Simple};
-    use Wires::{AllNvlink, Any, Islands, Nvlink, Pcie};
+    use Wires::{AllNvlink, Any, Islands, Nvlink, Pcie, Switch};
     &[
         shown(row("ring", Ll, By::Nccl, "ring LL (NCCL)", Any)),
         shown(row("ring", Ll128, By::Nccl, "ring LL128 (NCCL)", Nvlink)),
@@ -121,6 +123,13 @@ const ROWS: &[Row] = {
         row("one_shot_pull", Simple, By::TorchSymmMem, "one-shot (torch symm_mem)", AllNvlink),
         row("two_shot_pull", Simple, By::TorchSymmMem, "two-shot (torch symm_mem)", AllNvlink),
         row("two_shot_pull_push", Simple, By::TorchSymmMem, "in place (torch symm_mem)", AllNvlink),
+        shown(row("nvls", Simple, By::Nccl, "NVLS (NCCL)", Switch)),
+        row("nvls_two_shot", Simple, By::NcclSymmetric, "in-switch two-stage (NCCL symm)", Switch),
+        row("nvls_packet", Ll, By::NcclSymmetric, "multicast lines (NCCL symm)", Switch),
+        row("nvls_two_shot", Simple, By::Mscclpp, "in-switch two-stage (MSCCL++)", Switch),
+        row("nvls_packet", Ll, By::Mscclpp, "multicast packets (MSCCL++)", Switch),
+        row("nvls_two_shot", Simple, By::TorchSymmMem, "in-switch two-stage (torch)", Switch),
+        row("nvls_one_shot", Simple, By::TorchSymmMem, "in-switch one-stage (torch)", Switch),
     ]
 };
 
@@ -130,6 +139,7 @@ impl Row {
             Wires::Any => true,
             Wires::Nvlink => machine.has_nvlink(gpus),
             Wires::AllNvlink => machine.all_nvlink(gpus),
+            Wires::Switch => machine.nominal.fabric.multicast(gpus).is_ok(),
             Wires::Pcie => !machine.has_nvlink(gpus),
             Wires::Islands => {
                 !machine.has_nvlink(gpus) && islands(&machine.nominal.fabric, gpus).len() > 1

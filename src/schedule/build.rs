@@ -1,8 +1,8 @@
 //! Building blocks of schedules: messages, buffers, trips, barriers.
 
 use super::{
-    Action, Block, Buffer, BufferId, ELEMENT_BYTES, Executor, Lines, Message, MessageId, Op,
-    RankProgram, Role, Schedule,
+    Action, Block, Buffer, BufferId, ELEMENT_BYTES, Executor, GroupId, Lines, Message, MessageId,
+    Op, RankProgram, Role, Schedule,
 };
 use crate::fabric::EndpointId;
 use crate::topology::TrafficKind;
@@ -28,6 +28,7 @@ impl Builder {
                 ranks,
                 messages: Vec::new(),
                 buffers: Vec::new(),
+                groups: Vec::new(),
             },
         }
     }
@@ -70,6 +71,18 @@ impl Builder {
         home: impl Fn(u32) -> EndpointId,
     ) -> Vec<BufferId> {
         (0..self.ranks()).map(|rank| self.buffer(rank, home(rank), role, bytes)).collect()
+    }
+
+    /// The multicast group of some ranks' GPUs, in their order; made when first asked for.
+    pub fn multicast_group(&mut self, members: &[u32]) -> GroupId {
+        let gpus: Vec<EndpointId> = members.iter().map(|&rank| self.gpu(rank)).collect();
+        let groups = &mut self.schedule.groups;
+        let found = groups.iter().position(|group| *group == gpus);
+        let place = found.unwrap_or_else(|| {
+            groups.push(gpus);
+            groups.len() - 1
+        });
+        place as GroupId
     }
 
     /// Marks a buffer as streamed over: its lines are not in the host's cache.
@@ -132,6 +145,41 @@ impl Builder {
         fenced: bool,
         home: impl Fn(u32) -> EndpointId + Copy,
     ) {
+        let signal = |base, index, count| Op::SignalPeers { base, index, count };
+        self.barrier_by(group, fenced, home, signal);
+    }
+
+    /// A barrier of some ranks by remote atomics: a thread for each peer sets its flag by
+    /// compare-and-swap, whose answer it waits for, and polls one of its own.
+    pub fn atomic_barrier(
+        &mut self,
+        group: &[u32],
+        fenced: bool,
+        home: impl Fn(u32) -> EndpointId + Copy,
+    ) {
+        let signal = |base, index, count| Op::AtomicPeers { base, index, count };
+        self.barrier_by(group, fenced, home, signal);
+    }
+
+    /// A barrier of some ranks, each of whose flags their switch copies to all of them.
+    pub fn switch_barrier(
+        &mut self,
+        members: &[u32],
+        fenced: bool,
+        home: impl Fn(u32) -> EndpointId + Copy,
+    ) {
+        let group = self.multicast_group(members);
+        let signal = |base, index, count| Op::FlagAll { group, base: base + index * count };
+        self.barrier_by(members, fenced, home, signal);
+    }
+
+    fn barrier_by(
+        &mut self,
+        group: &[u32],
+        fenced: bool,
+        home: impl Fn(u32) -> EndpointId + Copy,
+        signal: impl Fn(MessageId, u32, u32) -> Op,
+    ) {
         if group.len() < 2 {
             return;
         }
@@ -144,11 +192,23 @@ impl Builder {
                 if fenced {
                     self.push(rank, block, Op::Fence);
                 }
-                self.push(rank, block, Op::SignalPeers { base, index, count });
+                self.push(rank, block, signal(base, index, count));
                 self.push(rank, block, Op::PollPeers { base, index, count, acquire: fenced });
                 self.push(rank, block, Op::BlockBarrier);
             }
         }
+    }
+
+    /// The sum of a part of the buffers `base + k` of all members, with the running value.
+    pub fn load_reduce(
+        &mut self,
+        (rank, block): (u32, usize),
+        group: GroupId,
+        base: BufferId,
+        part: Part,
+    ) {
+        let (offset, bytes, action) = (part.offset, part.bytes, Action::Set);
+        self.push(rank, block, Op::LoadReduce { group, base, offset, bytes, action });
     }
 
     /// A load with the running value.

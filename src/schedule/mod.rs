@@ -11,13 +11,15 @@
 //! that every rank ends with every contribution exactly once.
 
 pub mod build;
+mod op;
 pub mod proof;
+
+pub use op::{Action, Op};
 
 use serde::Serialize;
 
 use crate::fabric::EndpointId;
 use crate::topology::TrafficKind;
-use crate::units::Time;
 
 pub use crate::workload::Collective;
 
@@ -29,6 +31,8 @@ pub const WARP_BYTES: u32 = 32 * ELEMENT_BYTES;
 pub type MessageId = u32;
 /// Index of a buffer.
 pub type BufferId = u32;
+/// Index of a multicast group.
+pub type GroupId = u32;
 
 /// What all ranks do in one call.
 #[derive(Clone, Debug, Serialize)]
@@ -45,6 +49,9 @@ pub struct Schedule {
     pub messages: Vec<Message>,
     /// Memory that is loaded from and stored to.
     pub buffers: Vec<Buffer>,
+    /// GPUs whose memories stand behind one multicast address of an NVSwitch, group by group.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Vec<EndpointId>>,
 }
 
 /// One rank.
@@ -174,160 +181,6 @@ pub enum Role {
     Scratch,
 }
 
-/// What an operation does with the data it brings.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// They become the running value.
-    Set,
-    /// They are added to the running value.
-    Add,
-    /// They are not part of the result.
-    Discard,
-}
-
-/// One operation of a block. Offsets and sizes are bytes of the block's part of one trip.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Op {
-    /// The rank's kernel begins: all its blocks have ended the call before; then this long.
-    KernelStart(Time),
-    /// Every warp passes this time.
-    Delay(Time),
-    /// Loads are sent; the block goes on. The data act on the running value at `data`.
-    Load {
-        /// Loaded from.
-        buffer: BufferId,
-        /// Within the buffer.
-        offset: u32,
-        /// Of the block.
-        bytes: u32,
-        /// Of the first byte within the call's data.
-        data: u32,
-        /// On the data.
-        action: Action,
-        /// What kind of traffic it is, for declared regimes.
-        kind: TrafficKind,
-    },
-    /// Each warp waits until its loads are back.
-    WaitLoads,
-    /// The running value at `data` is stored to a buffer.
-    Write {
-        /// Stored to.
-        buffer: BufferId,
-        /// Within the buffer.
-        offset: u32,
-        /// Of the block.
-        bytes: u32,
-        /// Of the first byte within the call's data.
-        data: u32,
-    },
-    /// The running value is stored into a message.
-    Send {
-        /// Stored to.
-        message: MessageId,
-        /// Within the message, wire bytes.
-        offset: u32,
-        /// Of the block, wire bytes.
-        bytes: u32,
-        /// Of the first byte within the call's data.
-        data: u32,
-    },
-    /// Each warp polls its part of a message until it is there.
-    Poll {
-        /// Polled.
-        message: MessageId,
-        /// Within the message, wire bytes.
-        offset: u32,
-        /// Of the block, wire bytes.
-        bytes: u32,
-        /// Of the first byte within the call's data.
-        data: u32,
-        /// On the data.
-        action: Action,
-    },
-    /// One thread stores a flag message.
-    Flag(MessageId),
-    /// One thread polls a flag message.
-    PollFlag {
-        /// Polled.
-        message: MessageId,
-        /// With acquire loads.
-        acquire: bool,
-    },
-    /// Each warp polls the same part of several messages of equal size, one after another in the
-    /// list of messages, until all of it is there: the loads of a trip are out together.
-    PollEach {
-        /// The first.
-        base: MessageId,
-        /// How many.
-        count: u32,
-        /// Within each message, wire bytes.
-        offset: u32,
-        /// Of the block, wire bytes of each.
-        bytes: u32,
-        /// Of the first byte within the call's data.
-        data: u32,
-        /// On the first message's data; the others' are added.
-        action: Action,
-    },
-    /// One thread makes sure that a credit is there. The sender counts credits as they come and looks
-    /// beside its other waits, so that it costs time only when it is not there yet.
-    PollCredit(MessageId),
-    /// Member `index` of a group stores a flag to each other member, a thread each: messages
-    /// `base + index * count + peer`.
-    SignalPeers {
-        /// First message of the matrix of `count` rows and columns.
-        base: MessageId,
-        /// Own place in the group.
-        index: u32,
-        /// Members.
-        count: u32,
-    },
-    /// Member `index` of a group polls a flag of each other member, a thread each: messages
-    /// `base + peer * count + index`.
-    PollPeers {
-        /// First message of the matrix of `count` rows and columns.
-        base: MessageId,
-        /// Own place in the group.
-        index: u32,
-        /// Members.
-        count: u32,
-        /// With acquire loads, each followed by an invalidation.
-        acquire: bool,
-    },
-    /// The first warp fences at system scope.
-    Fence,
-    /// All warps of the block meet.
-    BlockBarrier,
-    /// Own data are loaded and stored elsewhere, as a send does.
-    Move {
-        /// Loaded from, in own memory.
-        from: BufferId,
-        /// Within that buffer.
-        from_offset: u32,
-        /// Stored to.
-        to: BufferId,
-        /// Within that buffer.
-        to_offset: u32,
-        /// Of the block.
-        bytes: u32,
-    },
-    /// A copy engine moves bytes by writing (`push`) or by reading.
-    Copy {
-        /// Copied from.
-        from: BufferId,
-        /// Copied to.
-        to: BufferId,
-        /// How many.
-        bytes: u32,
-        /// The engine sits at the source and writes.
-        push: bool,
-        /// A bulk copy kernel does it, whose many blocks issue in large bursts.
-        kernel: bool,
-    },
-}
-
 impl Schedule {
     /// Number of ranks.
     pub fn rank_count(&self) -> usize {
@@ -370,7 +223,8 @@ impl Schedule {
                             add(TrafficKind::CopyRead, rank.gpu, from.home);
                         }
                     }
-                    // Flags are a few bytes: they neither cause nor feel a regime.
+                    // Flags are a few bytes: they neither cause nor feel a regime. Multicast crosses
+                    // an NVSwitch, where no regime is declared.
                     _ => {}
                 }
             }

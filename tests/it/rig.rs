@@ -20,9 +20,13 @@ pub(crate) struct Rig {
 /// An algorithm with one of its protocols.
 pub(crate) type Choice = (&'static Algorithm, Protocol);
 
-/// Every algorithm with each of its protocols.
+/// Every algorithm that any machine can run, with each of its protocols.
 pub(crate) fn choices() -> Vec<Choice> {
-    let all = ALGORITHMS.iter();
+    with_protocols(|algorithm| !algorithm.is_in_switch())
+}
+
+fn with_protocols(wanted: impl Fn(&Algorithm) -> bool) -> Vec<Choice> {
+    let all = ALGORITHMS.iter().filter(|&algorithm| wanted(algorithm));
     all.flat_map(|algorithm| algorithm.protocols.iter().map(move |&p| (algorithm, p))).collect()
 }
 
@@ -65,6 +69,12 @@ impl Rig {
     /// All GPUs.
     pub(crate) fn gpus(&self) -> Vec<u32> {
         (0..self.fabric.gpu_count as u32).collect()
+    }
+
+    /// Every algorithm that all GPUs of this machine can run, with each of its protocols.
+    pub(crate) fn choices(&self) -> Vec<Choice> {
+        let switched = self.fabric.multicast(&self.gpus()).is_ok();
+        with_protocols(|algorithm| switched || !algorithm.is_in_switch())
     }
 
     /// What a library does around and inside a call here.

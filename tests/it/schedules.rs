@@ -5,9 +5,10 @@ use collsim::algorithm::{BarrierKind, Implementation, Request, build};
 use collsim::engine::{Fidelity, RunOptions, simulate};
 use collsim::schedule::Schedule;
 use collsim::schedule::proof::prove;
+use collsim::topology::{Link, Node, NodeId};
 use collsim::units::Time;
 
-use crate::rig::{Choice, Rig, choices};
+use crate::rig::{Choice, Rig, choices, topology};
 
 /// Around one warp, one block, one element a rank; not powers of two.
 const SIZES: [u64; 8] = [16, 48, 512, 528, 8192, 14_336, 43_008, 65_552];
@@ -87,4 +88,35 @@ fn atomics_need_nvlink() {
             assert!(refusal.to_string().contains("PCIe"), "{refusal}");
         }
     }
+}
+
+/// An NVSwitch domain of 16 GPUs like that of eight H200.
+fn sixteen() -> Rig {
+    let mut machine = topology("h200x8-nvswitch");
+    let switch = machine.links[0].b;
+    let (gpu, kind) = (machine.nodes[0].kind.clone(), machine.links[0].kind);
+    for number in 8..16 {
+        machine.nodes.push(Node { id: format!("gpu{number}"), kind: gpu.clone() });
+        let a = NodeId(machine.nodes.len() as u32 - 1);
+        machine.links.push(Link { a, b: switch, kind });
+    }
+    Rig::of(machine)
+}
+
+#[test]
+fn what_needs_a_switch_is_proved_and_ends() {
+    let rig = sixteen();
+    let needy = rig.choices().into_iter().filter(|choice| choice.0.is_in_switch());
+    let mut count = 0;
+    for choice in needy {
+        for n in 2..=16_u32 {
+            for bytes in SIZES {
+                for &implementation in choice.0.implementations {
+                    check(&rig, choice, n, bytes, implementation);
+                    count += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(count, (1 + 2 + 3 + 1) * 15 * SIZES.len());
 }

@@ -1,7 +1,6 @@
 //! Copy engines: streams of large packets with a limited part in flight.
 
 use super::super::network::{ActorId, Load, Network, Store, Wrapped};
-use super::super::slots::SlotRange;
 use super::{CopyState, Machine, State};
 use crate::fabric::LinkClass;
 use crate::schedule::{BufferId, Op};
@@ -83,23 +82,11 @@ impl<N: Network> Machine<'_, N> {
                 + Time::from_ns(f64::from(bytes) / limit.as_gb_per_s());
             let packet = model.copy_engine_tlp;
             if push {
-                let slots = SlotRange::EMPTY;
-                let store = Store { gpu, target, bytes, packet, slots, copier: actor };
+                let store = Store { copier: actor, ..Store::new(gpu, target, bytes, packet) };
                 self.issue_store(self.now, store);
             } else {
-                let (kind, poll) = (TrafficKind::CopyRead, SlotRange::EMPTY);
-                let load = Load {
-                    gpu,
-                    target,
-                    address,
-                    bytes,
-                    packet,
-                    actor,
-                    kind,
-                    poll_number: 0,
-                    poll,
-                    cold: false,
-                };
+                let kind = TrafficKind::CopyRead;
+                let load = Load { address, kind, ..Load::new(gpu, target, bytes, packet, actor) };
                 self.issue_load(self.now, load);
             }
         }

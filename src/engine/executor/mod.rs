@@ -2,6 +2,7 @@
 //! and wait where the operation says so.
 
 mod copy;
+mod multicast;
 mod ops;
 
 use super::event_queue::EventQueue;

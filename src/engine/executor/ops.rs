@@ -4,7 +4,7 @@ use super::super::network::{ActorId, Context, Load, Network, Notice, Store, Wrap
 use super::super::slots::SlotRange;
 use super::{Machine, State, pieces};
 use crate::fabric::{EndpointId, LinkClass};
-use crate::schedule::{Executor as BlockExecutor, MessageId, Op, WARP_BYTES};
+use crate::schedule::{BufferId, Executor as BlockExecutor, MessageId, Op, WARP_BYTES};
 use crate::topology::TrafficKind;
 use crate::units::Time;
 
@@ -12,6 +12,8 @@ use crate::units::Time;
 const FLAG_SHARE: u64 = 4;
 /// Bytes of a line, the unit in which loads wait for room.
 const LINE: u32 = 128;
+/// Bytes of a flag.
+pub(super) const FLAG: u32 = 4;
 /// Bytes of the sector that a poll of a flag reads.
 const SECTOR: u32 = 32;
 
@@ -82,7 +84,7 @@ impl<N: Network> Machine<'_, N> {
     }
 
     /// The actor's bytes of an operation: offset from the operation's start, and how many.
-    fn share(&self, actor: ActorId, bytes: u32) -> (u32, u32) {
+    pub(super) fn share(&self, actor: ActorId, bytes: u32) -> (u32, u32) {
         let record = &self.actors[actor as usize];
         if N::FUSES_WARPS {
             return (0, bytes);
@@ -97,13 +99,7 @@ impl<N: Network> Machine<'_, N> {
             Op::KernelStart(time) => self.kernel_start(actor, block, time),
             Op::Delay(time) => Next::At(self.now + time),
             Op::Load { buffer, offset, bytes, kind, .. } => {
-                let (skip, bytes) = self.share(actor, bytes);
-                if bytes == 0 {
-                    return Next::Now;
-                }
-                let home = self.schedule.buffers[buffer as usize];
-                let address = self.buffer_address[buffer as usize] + u64::from(offset + skip);
-                self.load(actor, block, home.home, address, bytes, kind, home.cold)
+                self.load_buffer(actor, block, (buffer, offset), bytes, kind)
             }
             Op::WaitLoads => self.wait_loads(actor, 0),
             // The load of a move's own data is under way while earlier stores are issued.
@@ -113,7 +109,7 @@ impl<N: Network> Machine<'_, N> {
                     return Next::Now;
                 }
                 let home = self.schedule.buffers[to as usize].home;
-                self.store(actor, block, home, bytes, SlotRange::EMPTY)
+                self.store(actor, block, self.sm_store(block, home, bytes))
             }
             Op::Send { message, offset, bytes, .. } => {
                 self.send(actor, block, message, offset, bytes)
@@ -135,9 +131,10 @@ impl<N: Network> Machine<'_, N> {
                 Next::Now
             }
             Op::Flag(message) => {
-                let slot = SlotRange::one(self.slot(actor, message, 0));
+                let slots = SlotRange::one(self.slot(actor, message, 0));
                 let record = self.schedule.messages[message as usize];
-                self.store(actor, block, record.home, record.bytes, slot)
+                let store = self.sm_store(block, record.home, record.bytes);
+                self.store(actor, block, Store { slots, ..store })
             }
             Op::PollFlag { message, acquire } => {
                 let slot = SlotRange::one(self.slot(actor, message, 0));
@@ -156,6 +153,11 @@ impl<N: Network> Machine<'_, N> {
             Op::Fence => self.fence(block),
             Op::BlockBarrier => self.block_barrier(actor, block),
             Op::Copy { .. } => self.copy_start(actor, block),
+            Op::LoadReduce { .. }
+            | Op::WriteAll { .. }
+            | Op::SendAll { .. }
+            | Op::FlagAll { .. }
+            | Op::AtomicPeers { .. } => self.for_group(actor, block, op),
         }
     }
 
@@ -175,7 +177,7 @@ impl<N: Network> Machine<'_, N> {
         let first = self.slot(actor, message, (offset + skip) / WARP_BYTES);
         let slots = SlotRange { first, count: pieces(bytes), stride: 1 };
         let home = self.schedule.messages[message as usize].home;
-        self.store(actor, block, home, bytes, slots)
+        self.store(actor, block, Store { slots, ..self.sm_store(block, home, bytes) })
     }
 
     /// Goes on when a credit has been seen, at once if that was before.
@@ -194,6 +196,25 @@ impl<N: Network> Machine<'_, N> {
         self.actors[actor as usize].state = State::Poll { slots, started, acquire: false };
         self.poll_on(actor);
         Next::Waits
+    }
+
+    /// Loads an actor's part of a buffer from an offset on.
+    fn load_buffer(
+        &mut self,
+        actor: ActorId,
+        block: usize,
+        (buffer, offset): (BufferId, u32),
+        bytes: u32,
+        kind: TrafficKind,
+    ) -> Next {
+        let (skip, bytes) = self.share(actor, bytes);
+        if bytes == 0 {
+            return Next::Now;
+        }
+        let from = self.schedule.buffers[buffer as usize];
+        let address = self.buffer_address[buffer as usize] + u64::from(offset + skip);
+        let load = self.sm_load(actor, block, from.home, bytes);
+        self.load(actor, block, Load { address, kind, cold: from.cold, ..load })
     }
 
     /// Polls an actor's part of some messages of equal size: the first of them, and how many.
@@ -220,7 +241,7 @@ impl<N: Network> Machine<'_, N> {
         self.poll(actor, block, base, slots, bytes * count, false)
     }
 
-    fn slot(&self, actor: ActorId, message: MessageId, piece: u32) -> u32 {
+    pub(super) fn slot(&self, actor: ActorId, message: MessageId, piece: u32) -> u32 {
         let call = self.actors[actor as usize].call;
         call * self.slots_per_call + self.slot_base[message as usize] + piece
     }
@@ -255,7 +276,7 @@ impl<N: Network> Machine<'_, N> {
         Next::Waits
     }
 
-    fn wait_loads(&mut self, actor: ActorId, most: u32) -> Next {
+    pub(super) fn wait_loads(&mut self, actor: ActorId, most: u32) -> Next {
         let record = &mut self.actors[actor as usize];
         if record.outstanding > most {
             record.state = State::Loads(most);
@@ -264,18 +285,27 @@ impl<N: Network> Machine<'_, N> {
         Next::At(record.loads_done.max(self.now))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call site; the parts of one load")]
-    fn load(
-        &mut self,
+    /// A load of a memory by this actor, as an SM makes it.
+    pub(super) fn sm_load(
+        &self,
         actor: ActorId,
         block: usize,
-        home: EndpointId,
-        address: u64,
+        from: EndpointId,
         bytes: u32,
-        kind: TrafficKind,
-        cold: bool,
-    ) -> Next {
+    ) -> Load {
         let gpu = self.blocks[block].gpu;
+        Load::new(gpu, from, bytes, self.fabric.gpus[gpu as usize].sm_read, actor)
+    }
+
+    /// A store to a memory by this block, as an SM makes it.
+    pub(super) fn sm_store(&self, block: usize, to: EndpointId, bytes: u32) -> Store {
+        let gpu = self.blocks[block].gpu;
+        Store::new(gpu, to, bytes, self.fabric.gpus[gpu as usize].sm_tlp)
+    }
+
+    /// A load of one warp (or block).
+    pub(super) fn load(&mut self, actor: ActorId, block: usize, load: Load) -> Next {
+        let Load { gpu, target: home, bytes, .. } = load;
         let model = &self.fabric.gpus[gpu as usize];
         let local = home == gpu;
         let by_host = !local && !self.fabric.is_gpu(home);
@@ -300,21 +330,7 @@ impl<N: Network> Machine<'_, N> {
             return Next::Now;
         }
         record.outstanding += 1;
-        let (at, packet) = (start + model.load_request, model.sm_read);
-        let poll = SlotRange::EMPTY;
-        let load = Load {
-            gpu,
-            target: home,
-            address,
-            bytes,
-            packet,
-            actor,
-            kind,
-            poll_number: 0,
-            poll,
-            cold,
-        };
-        self.issue_load(at, load);
+        self.issue_load(start + model.load_request, load);
         Next::Now
     }
 
@@ -344,15 +360,8 @@ impl<N: Network> Machine<'_, N> {
     }
 
     /// A store of one warp (or block): waits for the SM's store unit and for room in the egress.
-    fn store(
-        &mut self,
-        actor: ActorId,
-        block: usize,
-        home: EndpointId,
-        bytes: u32,
-        slots: SlotRange,
-    ) -> Next {
-        let gpu = self.blocks[block].gpu;
+    pub(super) fn store(&mut self, actor: ActorId, block: usize, store: Store) -> Next {
+        let Store { gpu, target: home, bytes, .. } = store;
         if home != gpu && !self.admitted(actor, gpu, home, 1) {
             return Next::Retry;
         }
@@ -371,20 +380,13 @@ impl<N: Network> Machine<'_, N> {
         if start >= self.options.counted_from {
             state.used.stored += u64::from(bytes);
         }
-        self.put(gpu, home, bytes, slots, start, issued);
+        self.put(store, start, issued);
         Next::At(issued)
     }
 
     /// Sends a store that its SM issues from `start` to `issued`, or notes it in the GPU's own memory.
-    fn put(
-        &mut self,
-        gpu: u32,
-        home: EndpointId,
-        bytes: u32,
-        slots: SlotRange,
-        start: Time,
-        issued: Time,
-    ) {
+    pub(super) fn put(&mut self, store: Store, start: Time, issued: Time) {
+        let Store { gpu, target: home, slots, .. } = store;
         let model = &self.fabric.gpus[gpu as usize];
         if home == gpu {
             if slots.count > 0 {
@@ -395,8 +397,6 @@ impl<N: Network> Machine<'_, N> {
         if self.fabric.first_class(gpu, home) == Some(LinkClass::Nvlink) {
             self.last_nvlink_store[gpu as usize] = Some(self.now);
         }
-        let (packet, copier) = (model.sm_tlp, super::NONE);
-        let store = Store { gpu, target: home, bytes, packet, slots, copier };
         self.issue_store(start + model.store_pipeline, store);
     }
 
@@ -434,19 +434,19 @@ impl<N: Network> Machine<'_, N> {
             if record.home != gpu {
                 self.network.has_room(gpu, record.home);
             }
-            last = last.max(self.flag_store(block, record.home, slot));
+            let store = Store { slots: slot, ..self.sm_store(block, record.home, FLAG) };
+            last = last.max(self.flag_store(block, store));
         }
         Next::At(last)
     }
 
     /// A flag store that does not wait for room.
-    fn flag_store(&mut self, block: usize, home: EndpointId, slot: SlotRange) -> Time {
-        let gpu = self.blocks[block].gpu;
-        let model = &self.fabric.gpus[gpu as usize];
+    pub(super) fn flag_store(&mut self, block: usize, store: Store) -> Time {
+        let model = &self.fabric.gpus[store.gpu as usize];
         let start = self.now.max(self.blocks[block].store_free);
         let issued = start + model.flag_lane;
         self.blocks[block].store_free = issued;
-        self.put(gpu, home, 4, slot, start, issued);
+        self.put(store, start, issued);
         issued
     }
 
@@ -489,17 +489,12 @@ impl<N: Network> Machine<'_, N> {
         record.poll_number += 1;
         record.poll_sent = self.now;
         let poll_number = record.poll_number;
+        let home = self.schedule.messages[message as usize].home;
         let load = Load {
-            gpu,
-            target: self.schedule.messages[message as usize].home,
             address: self.message_address[message as usize],
-            bytes,
-            packet: model.sm_read,
-            actor,
-            kind: TrafficKind::SmRead,
             poll_number,
             poll: slots,
-            cold: false,
+            ..Load::new(gpu, home, bytes, model.sm_read, actor)
         };
         self.issue_load(self.now + model.load_request, load);
     }

@@ -1,13 +1,15 @@
 //! Message-level networks: a pipe for each pair of memories and kind of traffic, first in first
 //! out, at a rate that is the pair's own ([`super::alpha_beta`]) or shared ([`super::max_min`]).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use super::max_min::{Demand, fair_rates};
+use super::pipe::{Pipe, PipeKey};
 use super::{Context, LinkUse, Load, NONE, Network, Notice, Store, Wrapped};
 use crate::engine::pool::Pool;
 use crate::fabric::regime::SlowedLink;
-use crate::fabric::{EndpointId, Fabric, LinkId};
+use crate::fabric::{EndpointId, Fabric, MulticastGroup};
+use crate::schedule::Schedule;
 use crate::topology::TrafficKind;
 use crate::units::Time;
 
@@ -29,27 +31,15 @@ pub enum Event {
 /// What moves through a pipe.
 #[derive(Copy, Clone)]
 enum Item {
-    Store(Store),
-    Load { load: Load, seen: bool },
-}
-
-struct Pipe {
-    /// Links of the payload and, for reads, of the requests, with femtoseconds per payload byte.
-    costs: Vec<(LinkId, u64)>,
-    /// How many of them, from the first on, carry the payload itself.
-    payload_links: usize,
-    /// Rate when alone, bytes per femtosecond.
-    alone: f64,
-    latency: Time,
-    queue: VecDeque<u32>,
-    /// Payload of the packets that `costs` holds for, and what each adds on the first link.
-    packet: u32,
-    overhead: u32,
-    /// Bytes of the head not yet sent, in bytes of such packets.
-    left: f64,
-    rate: f64,
-    updated: Time,
-    generation: u32,
+    /// `answer`: the load of a remote atomic whose request this is.
+    Store {
+        store: Store,
+        answer: u32,
+    },
+    Load {
+        load: Load,
+        seen: bool,
+    },
 }
 
 type Queue<'c> = Context<'c, Wrapped<Event>>;
@@ -58,9 +48,8 @@ type Queue<'c> = Context<'c, Wrapped<Event>>;
 pub struct Flows<'a, const SHARED: bool> {
     fabric: &'a Fabric,
     pipes: Vec<Pipe>,
-    /// Pipe by payload source, payload target and kind of traffic: flags stay behind the data that
-    /// they announce, as posted writes of one path do.
-    index: BTreeMap<(EndpointId, EndpointId, TrafficKind), u32>,
+    index: BTreeMap<PipeKey, u32>,
+    groups: Vec<Option<MulticastGroup<'a>>>,
     items: Pool<Item>,
     /// Pipes that move something, and how many of them use each link.
     active: Vec<u32>,
@@ -72,9 +61,10 @@ pub struct Flows<'a, const SHARED: bool> {
 
 impl<'a, const SHARED: bool> Flows<'a, SHARED> {
     /// The model of a machine, at rest.
-    pub fn new(fabric: &'a Fabric) -> Self {
+    pub fn new(fabric: &'a Fabric, schedule: &Schedule) -> Self {
         Flows {
             fabric,
+            groups: schedule.groups.iter().map(|gpus| fabric.multicast(gpus).ok()).collect(),
             pipes: Vec::new(),
             index: BTreeMap::new(),
             items: Pool::new(),
@@ -86,72 +76,28 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
         }
     }
 
-    /// The pipe from one memory to another, made when first used.
-    fn pipe(&mut self, from: EndpointId, to: EndpointId, kind: TrafficKind, packet: u32) -> u32 {
-        if let Some(&pipe) = self.index.get(&(from, to, kind)) {
+    /// The pipe of a key, made when first used.
+    fn pipe(&mut self, key: PipeKey, packet: u32) -> u32 {
+        if let Some(&pipe) = self.index.get(&key) {
             return pipe;
         }
-        let reads = kind != TrafficKind::PostedWrite;
-        let pieces = match self.fabric.split(from, to) {
-            0 => 1,
-            split => packet.div_ceil(u32::from(split)).max(1),
-        };
-        let mut costs: Vec<(LinkId, u64)> = Vec::new();
-        for &link in self.fabric.path(from, to).unwrap_or(&[]) {
-            let record = &self.fabric.links[link as usize];
-            let overhead = if reads { record.completion_overhead } else { record.write_overhead };
-            // Acknowledgements of the requests travel with the data.
-            let dllp = if reads { record.dllp } else { 0 };
-            let wire = packet + overhead * pieces + dllp;
-            let mut cost = record.fs_per_byte * u64::from(wire) / u64::from(packet);
-            for slowed in self.slowed.iter().filter(|s| s.link == link && s.kind == kind) {
-                // Links that share a cap get equal parts of it.
-                cost = cost.max(slowed.rate.femtoseconds_per_byte() * slowed.sharing as u64);
-            }
-            costs.push((link, cost));
-        }
-        let latency = self.fabric.path_latency(from, to).unwrap_or_default();
-        let payload_links = costs.len();
-        let slowest = costs.iter().map(|entry| entry.1).max().unwrap_or(1).max(1);
-        if reads {
-            for &link in self.fabric.path(to, from).unwrap_or(&[]) {
-                let record = &self.fabric.links[link as usize];
-                let cost = record.fs_per_byte * u64::from(record.request) / u64::from(packet);
-                costs.push((link, cost));
-            }
-        }
-        self.pipes.push(Pipe {
-            costs,
-            payload_links,
-            alone: 1.0 / slowest as f64,
-            latency,
-            packet,
-            overhead: self.overhead(from, to, reads),
-            queue: VecDeque::new(),
-            left: 0.0,
-            rate: 0.0,
-            updated: Time::ZERO,
-            generation: 0,
-        });
+        let group = self.group(key.group);
+        let pipe = Pipe::new(self.fabric, &self.slowed, group, key, packet);
+        self.pipes.push(pipe);
         let pipe = self.pipes.len() as u32 - 1;
-        self.index.insert((from, to, kind), pipe);
+        self.index.insert(key, pipe);
         pipe
     }
 
-    /// What a packet adds to its payload on the first link of a path.
-    fn overhead(&self, from: EndpointId, to: EndpointId, reads: bool) -> u32 {
-        let first = self.fabric.path(from, to).and_then(|path| path.first());
-        first.map_or(0, |&link| {
-            let record = &self.fabric.links[link as usize];
-            if reads { record.completion_overhead } else { record.write_overhead }
-        })
+    fn group(&self, group: u32) -> Option<&MulticastGroup<'a>> {
+        self.groups.get(group as usize)?.as_ref()
     }
 
     /// An item's bytes as bytes of the pipe's own packets: small packets weigh more.
     fn weight(&self, pipe: u32, item: u32) -> f64 {
         let state = &self.pipes[pipe as usize];
         let (bytes, packet) = match self.items[item] {
-            Item::Store(store) => (store.bytes, store.packet),
+            Item::Store { store, .. } => (store.bytes, store.packet),
             Item::Load { load, .. } => (load.bytes, load.packet),
         };
         let wire = f64::from(bytes + bytes.div_ceil(packet.max(1)) * state.overhead);
@@ -160,7 +106,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
 
     fn bytes(&self, item: u32) -> u32 {
         match self.items[item] {
-            Item::Store(store) => store.bytes,
+            Item::Store { store, .. } => store.bytes,
             Item::Load { load, .. } => load.bytes,
         }
     }
@@ -249,7 +195,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
         };
         let next = state.queue.front().copied();
         match self.items[item] {
-            Item::Store(store) => {
+            Item::Store { store, .. } => {
                 if store.copier != NONE {
                     context.notices.push(Notice::Departed(store.copier, store.bytes));
                 }
@@ -284,14 +230,58 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
         };
         let seen = load.poll.count > 0 && context.slots.all_visible(load.poll) <= now;
         self.items[item] = Item::Load { load, seen };
-        let pipe = self.pipe(load.target, load.gpu, load.kind, load.packet);
+        let (from, to, kind, group) = (load.target, load.gpu, load.kind, load.group);
+        let pipe = self.pipe(PipeKey { from, to, kind, group }, load.packet);
         self.enter(now, pipe, item, context);
+    }
+
+    /// A store, or the request of a remote atomic, enters its pipe.
+    fn send(&mut self, now: Time, store: Store, item: u32, context: &mut Queue<'_>) {
+        let (from, to, group) = (store.gpu, store.target, store.group);
+        let kind = TrafficKind::PostedWrite;
+        let pipe = self.pipe(PipeKey { from, to, kind, group }, store.packet);
+        self.enter(now, pipe, item, context);
+    }
+
+    /// A load's requests are sent: those of an atomic travel behind the stores before them.
+    fn ask(&mut self, now: Time, load: Load, item: u32, context: &mut Queue<'_>) {
+        if load.marks.count > 0 {
+            let (gpu, target) = (load.gpu, load.target);
+            let packet = self.fabric.gpus[gpu as usize].sm_tlp;
+            let store = Store { slots: load.marks, ..Store::new(gpu, target, load.bytes, packet) };
+            let request = self.items.keep(Item::Store { store, answer: item });
+            return self.send(now, store, request, context);
+        }
+        let there = self.fabric.path_latency(load.gpu, load.target).unwrap_or_default();
+        let at = now + there + self.access(&load);
+        context.queue.push(at, Wrapped::Network(Event::Served(item)));
+    }
+
+    /// A store's last byte is at its memory.
+    fn landed(&mut self, now: Time, item: u32, context: &mut Queue<'_>) {
+        let Item::Store { store, answer } = self.items.take(item) else { return };
+        let visible = now + self.visible_after(store.target);
+        if store.copier != NONE {
+            context.notices.push(Notice::Arrived(store.copier, store.bytes, visible));
+        }
+        let members = self.group(store.group).map_or(1, |group| group.ports.len());
+        for member in (0..members).filter(|_| store.slots.count > 0) {
+            context.notices.push(Notice::Visible(store.member_slots(member), visible));
+        }
+        if answer != NONE
+            && let Item::Load { load, .. } = self.items[answer]
+        {
+            let at = now + self.access(&load);
+            context.queue.push(at, Wrapped::Network(Event::Served(answer)));
+        }
     }
 
     /// When the memory has the data of a load ready, after its request arrived.
     fn access(&self, load: &Load) -> Time {
         if self.fabric.is_gpu(load.target) {
-            return self.fabric.gpus[load.target as usize].completer;
+            let gpu = &self.fabric.gpus[load.target as usize];
+            let atomic = if load.marks.count > 0 { gpu.atomic } else { Time::ZERO };
+            return gpu.completer + atomic;
         }
         let memory = &self.fabric.memories[load.target as usize - self.fabric.gpu_count];
         memory.read + if load.cold { memory.cold } else { Time::ZERO }
@@ -310,7 +300,7 @@ impl<const SHARED: bool> Network for Flows<'_, SHARED> {
     const FUSES_WARPS: bool = true;
 
     fn store(&mut self, at: Time, store: Store, context: &mut Queue<'_>) {
-        let item = self.items.keep(Item::Store(store));
+        let item = self.items.keep(Item::Store { store, answer: NONE });
         context.queue.push(at, Wrapped::Network(Event::Inject(item)));
     }
 
@@ -332,16 +322,8 @@ impl<const SHARED: bool> Network for Flows<'_, SHARED> {
     fn handle(&mut self, now: Time, event: Event, context: &mut Queue<'_>) {
         match event {
             Event::Inject(item) => match self.items[item] {
-                Item::Store(store) => {
-                    let kind = TrafficKind::PostedWrite;
-                    let pipe = self.pipe(store.gpu, store.target, kind, store.packet);
-                    self.enter(now, pipe, item, context);
-                }
-                Item::Load { load, .. } => {
-                    let there = self.fabric.path_latency(load.gpu, load.target).unwrap_or_default();
-                    let at = now + there + self.access(&load);
-                    context.queue.push(at, Wrapped::Network(Event::Served(item)));
-                }
+                Item::Store { store, .. } => self.send(now, store, item, context),
+                Item::Load { load, .. } => self.ask(now, load, item, context),
             },
             Event::Served(item) => self.served(now, item, context),
             Event::Finish(pipe, generation) => {
@@ -356,17 +338,7 @@ impl<const SHARED: bool> Network for Flows<'_, SHARED> {
                     context.notices.push(notice);
                 }
             }
-            Event::Landed(item) => {
-                if let Item::Store(store) = self.items.take(item) {
-                    let visible = now + self.visible_after(store.target);
-                    if store.copier != NONE {
-                        context.notices.push(Notice::Arrived(store.copier, store.bytes, visible));
-                    }
-                    if store.slots.count > 0 {
-                        context.notices.push(Notice::Visible(store.slots, visible));
-                    }
-                }
-            }
+            Event::Landed(item) => self.landed(now, item, context),
         }
     }
 

@@ -7,6 +7,7 @@ pub mod alpha_beta;
 mod flows;
 pub mod max_min;
 pub mod packet;
+mod pipe;
 
 use crate::engine::event_queue::EventQueue;
 use crate::engine::slots::{SlotRange, Slots};
@@ -35,6 +36,24 @@ pub struct Store {
     pub slots: SlotRange,
     /// Told when the bytes have left the GPU and when they have arrived; none for SM stores.
     pub copier: ActorId,
+    /// The switch copies it to all members of this group, of which `target` is one; none for plain
+    /// stores. Member k marks the slots `member_stride * k` after `slots`.
+    pub group: u32,
+    /// Slots from one member's to the next's.
+    pub member_stride: u32,
+}
+
+impl Store {
+    /// A plain store of these bytes.
+    pub fn new(gpu: u32, target: EndpointId, bytes: u32, packet: u32) -> Store {
+        let (slots, copier, group) = (SlotRange::EMPTY, NONE, NONE);
+        Store { gpu, target, bytes, packet, slots, copier, group, member_stride: 0 }
+    }
+
+    /// The slots that the copy of a member marks.
+    pub fn member_slots(&self, member: usize) -> SlotRange {
+        SlotRange { first: self.slots.first + self.member_stride * member as u32, ..self.slots }
+    }
 }
 
 /// A load by a GPU.
@@ -60,7 +79,40 @@ pub struct Load {
     pub poll: SlotRange,
     /// Lines are not in the host's cache.
     pub cold: bool,
+    /// The switch sums it over all members of this group, of which `target` is one; none for plain
+    /// loads.
+    pub group: u32,
+    /// A remote atomic: its request carries an operand and marks these slots at the memory.
+    pub marks: SlotRange,
 }
+
+impl Load {
+    /// A plain load of these bytes by loads of an SM.
+    pub fn new(gpu: u32, target: EndpointId, bytes: u32, packet: u32, actor: ActorId) -> Load {
+        Load {
+            gpu,
+            target,
+            address: 0,
+            bytes,
+            packet,
+            actor,
+            kind: TrafficKind::SmRead,
+            poll_number: 0,
+            poll: SlotRange::EMPTY,
+            cold: false,
+            group: NONE,
+            marks: SlotRange::EMPTY,
+        }
+    }
+
+    /// Bytes that each request carries beside its header: an atomic's operand, one flit.
+    pub fn operand(&self) -> u32 {
+        if self.marks.count > 0 { OPERAND } else { 0 }
+    }
+}
+
+/// Bytes of an atomic's operands on the wire, a flit of NVLink: compare and swap hold two words.
+pub const OPERAND: u32 = 16;
 
 /// What a network tells the executor.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use collsim::algorithm::streams::{all_pairs_writes, streams};
 use collsim::engine::Fidelity;
 
-use crate::rig::{Rig, choices, machines};
+use crate::rig::{Rig, machines};
 
 /// One element, less than a warp, several trips; not powers of two.
 const SIZES: [u64; 3] = [16, 2_064, 43_008];
@@ -12,7 +12,7 @@ const SIZES: [u64; 3] = [16, 2_064, 43_008];
 fn no_call_beats_its_bound() {
     for rig in machines() {
         let gpus: Vec<usize> = (0..rig.fabric.gpu_count).collect();
-        for choice in choices() {
+        for choice in rig.choices() {
             for bytes in SIZES {
                 let schedule = rig.schedule(choice, bytes);
                 let bound = rig.fabric.bound(choice.0.collective, &gpus, schedule.bytes).time;

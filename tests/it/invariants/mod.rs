@@ -3,6 +3,7 @@
 mod bounds;
 mod bytes;
 mod ladder;
+mod multicast;
 mod settings;
 mod stuck;
 mod symmetry;

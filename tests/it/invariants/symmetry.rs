@@ -82,9 +82,9 @@ fn twice(rig: &Rig, choice: Choice) {
 
 #[test]
 fn the_same_run_has_the_same_outcome() {
-    for name in ["rtxpro6000x8", "v100x8-cube-mesh"] {
+    for name in ["rtxpro6000x8", "v100x8-cube-mesh", "h200x8-nvswitch"] {
         let rig = Rig::named(name);
-        choices().into_iter().for_each(|choice| twice(&rig, choice));
+        rig.choices().into_iter().for_each(|choice| twice(&rig, choice));
     }
 }
 

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::RngSeed;
 
-use crate::rig::{Choice, Rig, anomaly, choices, machines};
+use crate::rig::{Choice, Rig, anomaly, machines};
 
 /// Half the lanes, or half the rate of a lane.
 #[derive(Copy, Clone, Debug)]
@@ -67,7 +67,7 @@ fn check(rig: &Rig, link: Option<usize>, by: Cut, choice: Choice, bytes: u64) {
 #[test]
 fn narrower_machines_are_not_faster() {
     for rig in machines() {
-        for choice in choices() {
+        for choice in rig.choices() {
             for by in [Cut::Width, Cut::Generation] {
                 check(&rig, None, by, choice, 43_008);
             }
@@ -96,7 +96,7 @@ proptest! {
         if rig.gpus().len() > 1 {
             let link = link.index(rig.topology.links.len());
             let by = if width { Cut::Width } else { Cut::Generation };
-            check(&rig, Some(link), by, *choice.get(&choices()), bytes);
+            check(&rig, Some(link), by, *choice.get(&rig.choices()), bytes);
         }
     }
 }

@@ -3,11 +3,12 @@
 
 use std::collections::VecDeque;
 
-use super::super::{ActorId, Load, NONE, Notice, Store, Wrapped};
+use super::super::{Load, NONE, Notice, Store, Wrapped};
+use super::transaction::Transaction;
 use super::{
-    COMPLETION, COPY, Event, LAST, LINE, NON_POSTED, POSTED, Packet, Pending, Queue, SPLIT, Tlp,
+    ATOMIC, COMPLETION, COPY, Event, LAST, LINE, MULTICAST, NON_POSTED, POSTED, Packet, Pending,
+    Queue, SPLIT, Tlp,
 };
-use crate::engine::slots::SlotRange;
 use crate::fabric::{DirectedLink, EndpointId, Fabric, LinkClass, LinkId};
 use crate::topology::TrafficKind;
 use crate::units::Time;
@@ -75,47 +76,6 @@ impl Egress {
     }
 }
 
-/// A load (or copied store) that is under way.
-#[derive(Copy, Clone)]
-pub(super) struct Transaction {
-    pub(super) actor: ActorId,
-    pub(super) gpu: u32,
-    pub(super) target: EndpointId,
-    /// Bytes not yet back.
-    pub(super) left: u32,
-    pub(super) bytes: u32,
-    pub(super) slots: SlotRange,
-    /// Which poll of its actor it is; zero for none.
-    pub(super) poll_number: u32,
-    pub(super) seen: bool,
-    pub(super) cold: bool,
-    /// Line of host memory, for single-line requests.
-    pub(super) line: u32,
-    /// Transaction of the whole load, for single-line requests.
-    pub(super) parent: u32,
-    /// Next in the line's queue.
-    pub(super) next: u32,
-}
-
-impl Transaction {
-    fn of_load(load: &Load) -> Transaction {
-        Transaction {
-            actor: load.actor,
-            gpu: load.gpu,
-            target: load.target,
-            left: load.bytes,
-            bytes: load.bytes,
-            slots: load.poll,
-            poll_number: load.poll_number,
-            seen: true,
-            cold: load.cold,
-            line: NONE,
-            parent: NONE,
-            next: NONE,
-        }
-    }
-}
-
 impl Packet<'_> {
     /// Counts a store against the egress' room when it is issued.
     pub(super) fn reserve(&mut self, link: LinkId, bytes: u32) {
@@ -137,21 +97,10 @@ impl Packet<'_> {
             return;
         };
         let copies = store.copier != NONE;
-        let transaction = if copies || store.slots.count > 0 {
-            self.transactions.keep(Transaction {
-                actor: store.copier,
-                gpu: store.gpu,
-                target: store.target,
-                left: store.bytes,
-                bytes: store.bytes,
-                slots: store.slots,
-                poll_number: 0,
-                seen: true,
-                cold: false,
-                line: NONE,
-                parent: NONE,
-                next: NONE,
-            })
+        let told = copies || store.slots.count > 0 || store.group != NONE;
+        let transaction = if told {
+            let members = self.multicast.members(store.group);
+            self.transactions.keep(Transaction::of_store(&store, members))
         } else {
             NONE
         };
@@ -161,7 +110,9 @@ impl Packet<'_> {
             bytes: store.bytes,
             packet: store.packet as u16,
             class: POSTED,
-            flags: if copies { COPY } else { 0 } | self.split_flag(store.gpu, store.target),
+            flags: if copies { COPY } else { 0 }
+                | self.split_flag(store.gpu, store.target)
+                | Self::group_flag(store.group),
             since: now,
         };
         self.enqueue(now, group, context);
@@ -181,7 +132,9 @@ impl Packet<'_> {
             self.inject_lines(now, load, transaction, context);
             return;
         }
-        let flags = if load.kind == TrafficKind::CopyRead { COPY } else { 0 };
+        let copy = if load.kind == TrafficKind::CopyRead { COPY } else { 0 };
+        let atomic = if load.marks.count > 0 { ATOMIC } else { 0 };
+        let flags = copy | atomic | Self::group_flag(load.group);
         self.request(now, transaction, load.packet as u16, flags, context);
     }
 
@@ -304,13 +257,24 @@ impl Packet<'_> {
         match tlp.class {
             POSTED => {
                 if tlp.flags & LAST != 0 && tlp.transaction != NONE {
-                    let gpu = self.fabric.links[link as usize].to as usize;
-                    self.written(now + self.fabric.gpus[gpu].write_visible, tlp, context);
+                    let gpu = self.fabric.links[link as usize].to;
+                    let visible = now + self.fabric.gpus[gpu as usize].write_visible;
+                    if tlp.flags & MULTICAST != 0 {
+                        self.member_written(visible, gpu, tlp, context);
+                    } else {
+                        self.written(visible, tlp, context);
+                    }
                 }
             }
             NON_POSTED => {
                 let gpu = self.fabric.links[link as usize].to as usize;
-                let at = now + self.fabric.gpus[gpu].completer;
+                let model = &self.fabric.gpus[gpu];
+                let mut at = now + model.completer;
+                if tlp.flags & ATOMIC != 0 {
+                    at += model.atomic;
+                    let slots = self.transactions[tlp.transaction].slots;
+                    self.visible(slots, now + model.write_visible + model.atomic, context);
+                }
                 context.queue.push(at, Wrapped::Network(Event::Complete(tlp)));
             }
             _ => self.returned(now, tlp, context),
@@ -328,6 +292,10 @@ impl Packet<'_> {
 
     /// Read data leave the memory or GPU that was asked.
     pub(super) fn complete(&mut self, now: Time, tlp: Tlp, context: &mut Queue<'_>) {
+        if tlp.flags & MULTICAST != 0 {
+            self.complete_member(now, tlp, context);
+            return;
+        }
         let record = &mut self.transactions[tlp.transaction];
         let (source, target) = (record.target, record.gpu);
         if record.poll_number > 0 {
@@ -336,8 +304,13 @@ impl Packet<'_> {
         let Some(cursor) = self.fabric.path_at(source, target) else {
             return;
         };
+        self.answer(now, Tlp { cursor, ..tlp }, context);
+    }
+
+    /// Queues the completion of a request, on the way that starts at the packet's cursor.
+    pub(super) fn answer(&mut self, now: Time, tlp: Tlp, context: &mut Queue<'_>) {
         let group = Group {
-            cursor,
+            cursor: tlp.cursor,
             transaction: tlp.transaction,
             bytes: u32::from(tlp.payload),
             packet: tlp.payload,

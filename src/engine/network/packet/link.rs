@@ -1,7 +1,9 @@
 //! Sending over a link: wire bytes, acknowledgements owed, credits, and what is sent next.
 
-use super::super::Wrapped;
-use super::{COMPLETION, COPY, Event, NON_POSTED, POSTED, Packet, Queue, SPLIT, Tlp};
+use super::super::{OPERAND, Wrapped};
+use super::{
+    ATOMIC, COMPLETION, COPY, Event, MULTICAST, NON_POSTED, POSTED, Packet, Queue, SPLIT, Tlp,
+};
 use crate::fabric::LinkId;
 use crate::units::Time;
 
@@ -23,10 +25,13 @@ pub(super) fn buffer_bytes(tlp: &Tlp) -> u32 {
 impl Packet<'_> {
     /// Bytes on the wire of a packet over a link.
     fn wire_bytes(&self, link: LinkId, tlp: &Tlp) -> u32 {
+        let extra = self.multicast.overhead[link as usize];
         let link = &self.fabric.links[link as usize];
         let payload = u32::from(tlp.payload);
         let overhead = match tlp.class {
+            POSTED if tlp.flags & MULTICAST != 0 => link.write_overhead + extra,
             POSTED => link.write_overhead,
+            NON_POSTED if tlp.flags & ATOMIC != 0 => return link.request + OPERAND,
             NON_POSTED => return link.request,
             _ => link.completion_overhead,
         };
@@ -83,7 +88,7 @@ impl Packet<'_> {
         state.stats.busy += time;
         state.stats.wire_bytes += wire;
         state.stats.packets += 1;
-        if tlp.class != NON_POSTED {
+        if tlp.class != NON_POSTED || tlp.flags & ATOMIC != 0 {
             state.stats.payload_bytes += u64::from(tlp.payload);
         }
         self.hops += 1;

@@ -2,10 +2,9 @@
 //! do, and the GPU's rule of one outstanding read a line.
 
 use super::super::{Load, NONE, Notice, Wrapped};
-use super::endpoint::Transaction;
+use super::transaction::Transaction;
 use super::{Event, LAST, LINE, NON_POSTED, Packet, Queue, Tlp};
 use crate::engine::pool::Pool;
-use crate::engine::slots::SlotRange;
 use crate::fabric::{EndpointId, Fabric, LinkId};
 use crate::schedule::Schedule;
 use crate::units::Time;
@@ -174,18 +173,11 @@ impl Packet<'_> {
             let bytes = to_line_end.min(load.bytes - offset);
             let line = self.lines.index(load.gpu, load.target, address / LINE_BYTES);
             let request = self.transactions.keep(Transaction {
-                actor: load.actor,
-                gpu: load.gpu,
-                target: load.target,
                 left: bytes,
                 bytes,
-                slots: SlotRange::EMPTY,
-                poll_number: 0,
-                seen: true,
-                cold: load.cold,
                 line,
                 parent,
-                next: NONE,
+                ..Transaction::of_load(&load)
             });
             requests += 1;
             offset += bytes;

@@ -9,7 +9,9 @@
 mod endpoint;
 mod link;
 mod memory;
+mod multicast;
 mod switch;
+mod transaction;
 
 use std::collections::VecDeque;
 
@@ -22,8 +24,10 @@ use crate::schedule::Schedule;
 use crate::topology::TrafficKind;
 use crate::units::Time;
 
-use endpoint::{Egress, Transaction};
+use endpoint::Egress;
 use memory::MemoryPort;
+use multicast::Multicast;
+use transaction::Transaction;
 
 /// A packet on its way.
 #[derive(Copy, Clone, Debug)]
@@ -52,6 +56,11 @@ const SPLIT: u8 = 4;
 /// A read of a host line for which other loads of this GPU may wait.
 const LINE: u8 = 8;
 
+/// To or from all members of a multicast group.
+const MULTICAST: u8 = 16;
+/// A remote atomic, or the old value that it returns.
+const ATOMIC: u8 = 32;
+
 /// Events of this model.
 #[derive(Copy, Clone, Debug)]
 pub enum Event {
@@ -63,6 +72,8 @@ pub enum Event {
     Inject(u32),
     /// Completions of a read leave a memory or GPU.
     Complete(Tlp),
+    /// A switch port has added a member's data to a sum.
+    Reduced(LinkId, Tlp),
     /// A memory port has served a packet and its buffer is free.
     Served(LinkId, Tlp),
 }
@@ -82,7 +93,8 @@ struct LinkState {
     used: [u32; 3],
     /// Queues at the far end, by class, with the order of arrival and its time.
     queues: [VecDeque<Queued>; 3],
-    /// What waits at a crossbar for this link to leave it, with the port whose buffer holds it.
+    /// What waits at a crossbar for this link to leave it, with the port whose buffer holds it. Its
+    /// order is that of the copies of one packet, or none.
     crossing: VecDeque<(LinkId, Queued)>,
     arrivals: u32,
     /// Acknowledgement bytes owed to the other direction.
@@ -114,6 +126,7 @@ pub struct Packet<'a> {
     regulators: Vec<Regulator>,
     memory_ports: Vec<Option<MemoryPort>>,
     lines: memory::LineTable,
+    multicast: Multicast<'a>,
     hops: u64,
 }
 
@@ -185,6 +198,7 @@ impl<'a> Packet<'a> {
             regulators: Vec::new(),
             memory_ports,
             lines: memory::LineTable::new(fabric, schedule),
+            multicast: Multicast::new(fabric, schedule),
             hops: 0,
         }
     }
@@ -244,6 +258,7 @@ impl Network for Packet<'_> {
             }
             Event::Inject(index) => self.inject(now, index, context),
             Event::Complete(tlp) => self.complete(now, tlp, context),
+            Event::Reduced(link, tlp) => self.reduced(now, link, tlp, context),
             Event::Served(link, tlp) => self.served(now, link, tlp, context),
         }
     }

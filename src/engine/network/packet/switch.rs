@@ -1,7 +1,7 @@
 //! Forwarding nodes: three class queues an ingress port with PCIe's passing rules, and outputs that
 //! take ingress ports in turn, packet by packet.
 
-use super::{COMPLETION, NON_POSTED, POSTED, Packet, Queue, Queued, Tlp};
+use super::{COMPLETION, MULTICAST, NON_POSTED, NONE, POSTED, Packet, Queue, Queued, Tlp};
 use crate::fabric::LinkId;
 use crate::units::Time;
 
@@ -13,6 +13,22 @@ impl Packet<'_> {
             return;
         };
         let tlp = Tlp { cursor: tlp.cursor + 1, ..tlp };
+        if tlp.flags & MULTICAST != 0 {
+            self.for_group(now, link, tlp, context);
+            return;
+        }
+        self.pass(now, link, out, tlp, context);
+    }
+
+    /// A packet in the buffer of a port goes on over an output, or waits for it.
+    pub(super) fn pass(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        out: LinkId,
+        tlp: Tlp,
+        context: &mut Queue<'_>,
+    ) {
         let alone = self.links[link as usize].queues.iter().all(|queue| queue.is_empty());
         let state = &self.links[out as usize];
         let waiting = state.waiting != [0; 3] || !state.crossing.is_empty();
@@ -23,7 +39,7 @@ impl Packet<'_> {
             return;
         }
         if self.fabric.crossbars[self.fabric.links[out as usize].from as usize] {
-            let queued = Queued { tlp, order: 0, since: now };
+            let queued = Queued { tlp, order: NONE, since: now };
             self.links[out as usize].crossing.push_back((link, queued));
             self.serve(now, out, context);
             return;
@@ -64,7 +80,9 @@ impl Packet<'_> {
                 state.crossing.pop_front();
                 state.stats.queued += now - head.since;
                 self.transmit(now, out, head.tlp, context);
-                self.release(now, ingress, &head.tlp, context);
+                if head.order == NONE || self.was_last_copy(head.order) {
+                    self.release(now, ingress, &head.tlp, context);
+                }
                 return true;
             }
         }

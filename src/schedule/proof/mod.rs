@@ -4,8 +4,12 @@
 //! It is run under several orders of the blocks, eager and reluctant, so that a missing barrier
 //! shows as data that are not there yet.
 
+mod sum;
+
 use std::collections::BTreeMap;
 use std::fmt;
+
+use sum::added;
 
 use super::{Action, Collective, ELEMENT_BYTES, Op, Role, Schedule};
 
@@ -226,6 +230,12 @@ impl<'a> Machine<'a> {
                     *slot = Some(value);
                 }
             }
+            Op::LoadReduce { .. }
+            | Op::WriteAll { .. }
+            | Op::SendAll { .. }
+            | Op::FlagAll { .. } => {
+                self.multicast(rank, block, op)?;
+            }
             Op::Poll { message, offset, bytes, data, action } => {
                 let each = message..message + 1;
                 return self.poll_each((rank, block), each, (offset, bytes), data, action);
@@ -243,14 +253,14 @@ impl<'a> Machine<'a> {
                     action,
                 );
             }
-            Op::SignalPeers { base, index, count } => {
+            Op::SignalPeers { base, index, count } | Op::AtomicPeers { base, index, count } => {
                 for peer in 0..count {
                     self.flags[(base + index * count + peer) as usize] = true;
                 }
             }
             Op::PollPeers { base, index, count, .. } => {
                 let seen = |peer| self.flags[(base + peer * count + index) as usize];
-                return Ok((0..count).all(|peer| peer == index || seen(peer)));
+                return Ok((0..count).all(seen));
             }
             Op::Move { from, from_offset, to, to_offset, bytes } => {
                 let count = elements(u64::from(bytes));
@@ -330,21 +340,7 @@ impl<'a> Machine<'a> {
             Action::Set => found,
             Action::Add => {
                 let old = self.value(rank, block, first, found.len());
-                let mut sums = Vec::with_capacity(found.len());
-                for (index, (a, b)) in old.into_iter().zip(found).enumerate() {
-                    let element = first as usize + index;
-                    if a.ranks & b.ranks != 0 {
-                        return Err(Flaw::Twice { rank, element, ranks: a.ranks & b.ranks });
-                    }
-                    if a.ranks != 0 && b.ranks != 0 && a.element != b.element {
-                        return Err(Flaw::Mixed { rank, element });
-                    }
-                    sums.push(Value {
-                        ranks: a.ranks | b.ranks,
-                        element: a.element.max(b.element),
-                    });
-                }
-                sums
+                added(old, &found, rank, first as usize)?
             }
         };
         replace(&mut self.running[rank][block], first, new);

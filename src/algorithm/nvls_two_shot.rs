@@ -1,0 +1,80 @@
+//! Two-stage all-reduce in the switch, zero copy: a barrier, each rank loads its own nth summed over
+//! all members (`multimem.ld_reduce`) and stores it to all of them (`multimem.st`), and a barrier.
+//!
+//! MSCCL++'s NVLS zero-copy kernel, PyTorch's `multimem_all_reduce_` and NCCL's symmetric kernels do
+//! this; they differ in barriers and in how many threads run. A GPU's links carry S (1 + 1/n) each
+//! way instead of the 2 S (n-1)/n of a ring: it serves every sum with its S and receives every result,
+//! and its own nth travels once more each way.
+
+use super::waiting::{self, barrier};
+use super::{Algorithm, Implementation, Protocol, Request};
+use crate::error::Result;
+use crate::schedule::build::{Builder, slice, trips};
+use crate::schedule::{Collective, Op, Role, Schedule};
+
+/// This algorithm.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "nvls_two_shot",
+    title: "two-stage in the switch",
+    collective: Collective::AllReduce,
+    protocols: &[Protocol::Simple],
+    implementations: &[
+        Implementation::NcclSymmetric,
+        Implementation::Mscclpp,
+        Implementation::TorchSymmMem,
+    ],
+    build,
+};
+
+/// Threads of a block; NCCL's symmetric kernels have half as many.
+const THREADS: u32 = 1024;
+
+/// Blocks and threads of a multimem kernel for `bytes` of one rank: few full blocks.
+pub(super) fn launch(request: &Request<'_>, bytes: u64) -> (usize, u32) {
+    let blocks_max = match request.kernel.implementation {
+        // PyTorch launches at most 8 blocks of its multimem kernels.
+        Implementation::TorchSymmMem => 8,
+        // NCCL's NVLS channels; MSCCL++ at most 32.
+        Implementation::NcclSymmetric => request.kernel.nvls_channels,
+        _ => 32,
+    };
+    let symmetric = request.kernel.implementation == Implementation::NcclSymmetric;
+    let threads_max = if symmetric { THREADS / 2 } else { THREADS };
+    let elements = bytes.div_ceil(16);
+    let threads = (elements.min(u64::from(threads_max)) as u32).next_multiple_of(32);
+    let by_size = elements.div_ceil(u64::from(threads)).clamp(1, u64::from(blocks_max));
+    let blocks = request.blocks.unwrap_or(by_size as u32);
+    (blocks as usize, threads)
+}
+
+fn build(request: &Request<'_>) -> Result<Schedule> {
+    request.fabric.multicast(&request.gpus)?;
+    let n = request.ranks();
+    let kernel = request.kernel;
+    waiting::check(request)?;
+    let (blocks, threads) = launch(request, request.bytes.div_ceil(u64::from(n)));
+    let mut builder = Builder::new("two-stage in the switch", &request.gpus, blocks, threads);
+    let local = |rank: u32| request.gpus[rank as usize];
+    let all: Vec<u32> = (0..request.ranks()).collect();
+    let group = builder.multicast_group(&all);
+    let inputs = builder.buffers(Role::Input, request.bytes, local);
+    let outputs = builder.buffers(Role::Output, request.bytes, local);
+    if let Some(start) = kernel.start_op(blocks) {
+        builder.push_all(start);
+    }
+    barrier(&mut builder, request, false);
+    for rank in 0..n {
+        let (start, length) = slice(request.bytes, n, rank);
+        for block in 0..blocks {
+            for part in trips(start, length, block, blocks, threads) {
+                builder.load_reduce((rank, block), group, inputs[0], part);
+                builder.push(rank, block, Op::WaitLoads);
+                let (base, offset, bytes) = (outputs[0], part.offset, part.bytes);
+                builder.push(rank, block, Op::WriteAll { group, base, offset, bytes });
+            }
+        }
+    }
+    barrier(&mut builder, request, true);
+    builder.push_all(Op::Delay(kernel.end));
+    Ok(builder.finish(request.bytes, Some(Collective::AllReduce)))
+}
