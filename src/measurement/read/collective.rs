@@ -149,9 +149,10 @@ fn nccl(sink: &mut Sink, row: &Row) -> Result<()> {
     let told = row.column("protocol")?.to_uppercase();
     let protocol = protocol(&told, bytes, ranks);
     let channels = row.column("channels")?;
+    let nvls = row.column("algorithm")? == "NVLS";
     let run = Run::Collective {
         collective,
-        algorithm: "ring",
+        algorithm: if nvls { "nvls" } else { "ring" },
         protocol,
         implementation: Implementation::Nccl,
         // Rows of two groups of like GPUs are averaged, as runs of the first group.
@@ -163,6 +164,7 @@ fn nccl(sink: &mut Sink, row: &Row) -> Result<()> {
     };
     let large = if bytes > SMALL_BYTES { ", over 256 KB" } else { "" };
     let stated = match (told.contains("CHOSEN"), protocol) {
+        _ if nvls => " NVLS",
         (true, Protocol::Simple) => " Simple chosen",
         (true, _) => " LL chosen",
         _ => "",
