@@ -33,12 +33,13 @@ fn with_protocols(wanted: impl Fn(&Algorithm) -> bool) -> Vec<Choice> {
 /// How much faster a machine may become by being made slower as a whole, as a share of the time.
 /// Packets: queues and store units serve in order of arrival, and what delays one packet can let
 /// another go first on which more depends (Graham, Bounds on multiprocessing timing anomalies, SIAM
-/// J. Appl. Math. 17, 1969). Fair shares: every change of rates rounds a finish up to a picosecond.
+/// J. Appl. Math. 17, 1969); kernels that read and write at once show most of it, 0.53 %. Fair shares:
+/// the store and load units of an SM serve in order of arrival there too (seen: 0.034 %).
 pub(crate) fn anomaly(fidelity: Fidelity) -> f64 {
     match fidelity {
         Fidelity::AlphaBeta => 1e-9,
-        Fidelity::MaxMin => 1e-4,
-        Fidelity::Packet => 0.005,
+        Fidelity::MaxMin => 5e-4,
+        Fidelity::Packet => 0.006,
     }
 }
 

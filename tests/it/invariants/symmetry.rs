@@ -14,6 +14,11 @@ use crate::rig::{Choice, Rig, choices, machines, topology};
 const RELABELLINGS: [[u32; 8]; 3] =
     [[3, 2, 1, 0, 4, 5, 6, 7], [4, 5, 6, 7, 0, 1, 2, 3], [7, 5, 4, 6, 1, 0, 3, 2]];
 
+/// Every rank writes to its peers in the order of their numbers, from its own on, so that another
+/// numbering lets other writes meet. Kernels that write twice their data to all peers at once feel it
+/// by so much; all others by no more than the order of ports.
+const FEEL_THE_ORDER: [(&str, f64); 1] = [("all-pair packets", 0.035)];
+
 #[test]
 fn labels_do_not_matter() {
     let rig = Rig::named("rtxpro6000x8-flat");
@@ -31,7 +36,10 @@ fn labels_do_not_matter() {
                     // Finish times are rounded up to a picosecond at every change of rates.
                     Fidelity::MaxMin => 1e-5,
                     // Packets that arrive at once are taken by the number of their port.
-                    Fidelity::Packet => 0.005,
+                    Fidelity::Packet => {
+                        let felt = FEEL_THE_ORDER.iter().find(|entry| entry.0 == plain.name);
+                        felt.map_or(0.005, |entry| entry.1)
+                    }
                 };
                 let apart = (b.as_us() / a.as_us() - 1.0).abs();
                 assert!(apart <= near, "{}, {labels:?}, {name}: {a} {b}", plain.name);
