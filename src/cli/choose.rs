@@ -18,9 +18,10 @@ use crate::report::{choose as report, dispatch, json};
 use crate::selection::nccl::beliefs::Beliefs;
 use crate::selection::nccl::cure::{Cure, cure};
 use crate::selection::nccl::environment::Settings;
+use crate::selection::nccl::graph::GraphFile;
 use crate::selection::nccl::inventory::Inventory;
 use crate::selection::nccl::path::PeerOptions;
-use crate::selection::nccl::setup::{GivenGraphs, Setup};
+use crate::selection::nccl::setup::Setup;
 use crate::selection::nccl::survey::{Detection, survey};
 use crate::selection::nccl::{Version, plugin};
 use crate::selection::serving::{Facts, Query, Rules};
@@ -166,10 +167,9 @@ fn start(
     let given = match &settings.graph_file {
         Some(file) => {
             let text = read_text(file, XML_LIMIT, XML_IS_SMALL)?;
-            let graphs = nccl_xml::read_graphs(file, &text, &inventory)?;
-            GivenGraphs { ring: graphs.ring, tree: graphs.tree, nvls: graphs.nvls }
+            nccl_xml::read_graphs(file, &text, &inventory)?
         }
-        None => GivenGraphs::default(),
+        None => GraphFile::default(),
     };
     let peer_to_peer = machine.topology.settings.peer_to_peer;
     let cure = if given.ring.is_none() {
@@ -179,10 +179,11 @@ fn start(
         None
     };
     let given = match &cure {
-        Some(cure) if options.cured => GivenGraphs {
+        Some(cure) if options.cured => GraphFile {
             ring: Some(cure.graphs.ring.clone()),
             tree: Some(cure.graphs.tree.clone()),
             nvls: cure.graphs.nvls.clone(),
+            ..GraphFile::default()
         },
         None if options.cured => {
             return Err(Error::request(

@@ -11,7 +11,7 @@ use collsim::selection::nccl::environment::Settings;
 use collsim::selection::nccl::graph::GraphFile;
 use collsim::selection::nccl::inventory::Inventory;
 use collsim::selection::nccl::path::PeerOptions;
-use collsim::selection::nccl::setup::{GivenGraphs, Setup};
+use collsim::selection::nccl::setup::Setup;
 use collsim::selection::nccl::survey::{Detection, survey};
 
 fn version(text: &str) -> Version {
@@ -30,7 +30,7 @@ fn dumped(name: &str) -> Inventory {
     read_system(&file, &std::fs::read_to_string(&file).expect("a file")).expect("a system")
 }
 
-fn setup(machine: Inventory, version: &str, variables: &str, given: GivenGraphs) -> Setup {
+fn setup(machine: Inventory, version: &str, variables: &str, given: GraphFile) -> Setup {
     let settings = Settings::parse(variables).expect("settings");
     Setup::new(machine, self::version(version), settings, true, given).expect("a setup")
 }
@@ -46,7 +46,7 @@ fn choice(setup: &Setup, bytes: u64) -> String {
 fn the_dumped_machine_leads_to_the_logged_model() {
     let path = format!("{}/tests/data/nccl/h200x2/tuner_model.csv", env!("CARGO_MANIFEST_DIR"));
     for (setting, variables) in [("P2P", ""), ("no P2P", "NCCL_P2P_DISABLE=1")] {
-        let setup = setup(dumped("h200x2"), "2.28.9", variables, GivenGraphs::default());
+        let setup = setup(dumped("h200x2"), "2.28.9", variables, GraphFile::default());
         let mut reader = csv::Reader::from_path(&path).expect("a file");
         let mut compared = 0;
         for row in reader.records().map(|row| row.expect("a row")) {
@@ -73,16 +73,15 @@ fn the_dumped_machine_leads_to_the_logged_model() {
 #[test]
 fn a_failed_search_picks_the_wrong_protocol_until_cured() {
     let machine = surveyed("rtxpro6000x8", "2.30.7");
-    let failed = setup(machine.clone(), "2.30.7", "", GivenGraphs::default());
+    let failed = setup(machine.clone(), "2.30.7", "", GraphFile::default());
     assert!(failed.graphs.ring.fallback);
     let taken = |setup: &Setup| [2048, 14_336, 32_768, 43_008].map(|bytes| choice(setup, bytes));
     assert_eq!(taken(&failed), ["Ring LL", "Ring Simple", "Ring Simple", "Ring Simple"]);
     let beliefs = Beliefs::of(version("2.30.7")).expect("embedded");
     let cured = cure(&machine, &beliefs, &PeerOptions::default(), None).expect("a system");
     let text = write_graphs(&cured.expect("a cure").graphs, &machine);
-    let GraphFile { ring, tree, nvls, .. } =
-        read_graphs("cure.xml", &text, &machine).expect("graphs");
-    let cured = setup(machine, "2.30.7", "", GivenGraphs { ring, tree, nvls });
+    let given = read_graphs("cure.xml", &text, &machine).expect("graphs");
+    let cured = setup(machine, "2.30.7", "", given);
     assert_eq!(taken(&cured), ["Ring LL"; 4]);
 }
 
@@ -90,10 +89,10 @@ fn a_failed_search_picks_the_wrong_protocol_until_cured() {
 #[test]
 fn trees_follow_the_rings_of_a_file() {
     let machine = surveyed("rtxpro6000x8-flat", "2.30.7");
-    let found = setup(machine.clone(), "2.30.7", "", GivenGraphs::default());
+    let found = setup(machine.clone(), "2.30.7", "", GraphFile::default());
     let mut ring = found.graphs.ring.clone();
     ring.channels.truncate(1);
-    let given = GivenGraphs { ring: Some(ring), ..GivenGraphs::default() };
+    let given = GraphFile { ring: Some(ring), ..GraphFile::default() };
     let one = setup(machine, "2.30.7", "", given);
     assert_eq!([found.graphs.tree.channels.len(), one.graphs.tree.channels.len()], [2, 1]);
 }

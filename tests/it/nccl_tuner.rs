@@ -7,9 +7,9 @@ use collsim::input::nccl_xml::read_system;
 use collsim::selection::nccl::Version;
 use collsim::selection::nccl::constants::Constants;
 use collsim::selection::nccl::environment::Settings;
-use collsim::selection::nccl::graph::{Graph, PathType, Pattern};
+use collsim::selection::nccl::graph::{Graph, GraphFile, PathType, Pattern};
 use collsim::selection::nccl::launch::{P2p, channels, split};
-use collsim::selection::nccl::setup::{GivenGraphs, Setup};
+use collsim::selection::nccl::setup::Setup;
 use collsim::selection::nccl::tune::{Call, Communicator, Cpu, Model};
 
 /// Rows of a file of `tests/data/nccl` without its header.
@@ -331,7 +331,7 @@ fn a_dumped_machine_has_the_printed_model() {
         // The driver of that machine had no multicast.
         let settings = Settings::parse(&format!("NCCL_NVLS_ENABLE=0 {given}")).expect("settings");
         let version = Version::parse("2.28.9").expect("a version");
-        let given = GivenGraphs::default();
+        let given = GraphFile::default();
         let setup = Setup::new(inventory.clone(), version, settings, true, given).expect("a setup");
         let printed: Vec<_> =
             all.iter().filter(|row| row.get(0) == Some(setting)).cloned().collect();

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::beliefs::Beliefs;
 use super::constants::Constants;
 use super::environment::Settings;
-use super::graph::{Graph, GraphFile};
+use super::graph::GraphFile;
 use super::inventory::Inventory;
 use super::launch::{channels, split};
 use super::path::{Paths, PeerOptions};
@@ -22,17 +22,6 @@ use crate::algorithm::nccl::{Algorithm, Collective, Launch, Split};
 use crate::error::Result;
 use crate::fabric::Calibration;
 use crate::topology::Topology;
-
-/// Graphs that a file gives in place of the search.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct GivenGraphs {
-    /// Rings.
-    pub ring: Option<Graph>,
-    /// Trees.
-    pub tree: Option<Graph>,
-    /// NVLS.
-    pub nvls: Option<Graph>,
-}
 
 /// A communicator of all GPUs of an inventory.
 pub struct Setup {
@@ -101,7 +90,7 @@ impl Setup {
         };
         let inventory = survey(topology, calibration, &beliefs, &detection)?;
         let peer_to_peer = topology.settings.peer_to_peer;
-        Setup::new(inventory, version, Settings::default(), peer_to_peer, GivenGraphs::default())
+        Setup::new(inventory, version, Settings::default(), peer_to_peer, GraphFile::default())
     }
 
     /// Starts a communicator of all GPUs of a machine. `peer_to_peer`: the driver lets GPUs address
@@ -114,15 +103,13 @@ impl Setup {
         version: Version,
         settings: Settings,
         peer_to_peer: bool,
-        given: GivenGraphs,
+        given: GraphFile,
     ) -> Result<Setup> {
         let beliefs = Beliefs::of(version)?;
         let constants = Constants::of(version)?;
         let system = System::new(&inventory, &beliefs)?;
         let peers = PeerOptions { driver_refuses: !peer_to_peer, ..settings.peers.clone() };
         let paths = Paths::new(&system, &peers, beliefs.same_device());
-        let GivenGraphs { ring, tree, nvls } = given;
-        let given = GraphFile { ring, tree, nvls, ..GraphFile::default() };
         let mut graphs = search_rest(&system, &paths, &beliefs, 1, &given);
         // Rings and trees share channels, so the fewer count.
         let both = graphs.ring.channels.len().min(graphs.tree.channels.len());
