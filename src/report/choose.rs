@@ -19,7 +19,7 @@ const LOSS_MIN: f64 = 0.05;
 
 /// The whole page; `all`: with every algorithm and protocol of NCCL at every size.
 pub fn page(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>, all: bool) -> String {
-    let mut out = heading(choosing);
+    let mut out = heading(choosing, cure);
     out.push('\n');
     out.push_str(&takes(sizes).write(TableFormat::Text));
     out.push('\n');
@@ -37,12 +37,15 @@ pub fn page(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>, all:
     out
 }
 
-fn heading(choosing: &Choosing<'_>) -> String {
+fn heading(choosing: &Choosing<'_>, cure: Option<&Cure>) -> String {
     let setup = choosing.setup;
     let (name, gpus) = (&choosing.machine.topology.name, choosing.options.gpus.len());
     let title = choosing.collective.title();
     let mut out = format!("{name}: NCCL {} on {gpus} GPUs, {title}\n", setup.version);
     let _ = writeln!(out, "  believes  {}", rates(setup));
+    if cure.is_some() && !setup.graphs.ring.fallback {
+        out.push_str("  cured     its own search fails; channels as the graph file has them\n");
+    }
     let _ = writeln!(out, "  rings     {}", graph(&setup.graphs.ring, &setup.graphs.ring));
     if !setup.graphs.tree.channels.is_empty() {
         let _ = writeln!(out, "  trees     {}", graph(&setup.graphs.tree, &setup.graphs.ring));
@@ -90,7 +93,8 @@ fn rates(setup: &Setup) -> String {
             .collect();
         rates.sort_by(f32::total_cmp);
         rates.dedup();
-        rates.iter().map(f32::to_string).collect::<Vec<String>>().join(" and ")
+        let told = rates.iter().map(|&rate| short(f64::from(rate)));
+        told.collect::<Vec<String>>().join(" and ")
     };
     let told = kinds.map(|(kind, name)| (name, of(kind)));
     let told = told.iter().filter(|(_, rates)| !rates.is_empty());
@@ -234,7 +238,7 @@ fn advice(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>) -> Str
     {
         out.push_str("  * declared regime of this machine's file\n");
     }
-    if let Some(cure) = cure {
+    if let Some(cure) = cure.filter(|_| choosing.setup.graphs.ring.fallback) {
         let speed = cure.slowest_trial;
         let _ = writeln!(
             out,
