@@ -32,7 +32,9 @@ fn traffic(schedule: &Schedule) -> [u64; 3] {
                     let here = schedule.messages[message as usize].home == own;
                     stored += if here { u64::from(bytes) } else { 0 };
                 }
-                Op::SignalPeers { count, .. } if rank == 0 => flags += u64::from(count) - 1,
+                Op::SignalPeers { count, .. } | Op::AtomicPeers { count, .. } if rank == 0 => {
+                    flags += u64::from(count) - 1;
+                }
                 _ => {}
             }
         }
