@@ -6,7 +6,7 @@ use super::output::{Failure, Outcome, Output};
 use super::predict::start_threads;
 use super::progress::Progress;
 use super::select::{chosen_gpus, named_collective};
-use crate::algorithm::Implementation;
+use crate::algorithm::{Implementation, Transport};
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
@@ -23,6 +23,7 @@ use crate::selection::nccl::inventory::Inventory;
 use crate::selection::nccl::path::PeerOptions;
 use crate::selection::nccl::setup::Setup;
 use crate::selection::nccl::survey::{Detection, survey};
+use crate::selection::nccl::transport::{Hop, Transport as HopTransport};
 use crate::selection::nccl::{Version, plugin};
 use crate::selection::serving::{Facts, Query, Rules};
 use crate::sweep::choose::{Choosing, Chosen, tuner_rules};
@@ -67,7 +68,7 @@ pub(super) fn run(options: &Choose, output: &mut Output) -> std::result::Result<
         let question = EngineQuestion { engine, options, machine: &machine, setup: &setup, sizes };
         return question.run(&calibration, gpus, output);
     }
-    let others = others(options, collective, &machine, &gpus)?;
+    let others = others(options, collective, &machine, &setup, &gpus)?;
     let case_options = CaseOptions::of(gpus, Fidelity::Packet);
     let choosing = Choosing {
         machine: &machine,
@@ -209,16 +210,30 @@ fn same_gpus(file: &str, inventory: &Inventory, gpus: &[u32]) -> Result<()> {
     ))
 }
 
-/// What else could do the call.
+/// What else could do the call: other libraries, and NCCL with all peers by P2P where it does not
+/// write to all of them.
 fn others(
     options: &Choose,
     collective: Collective,
     machine: &Machine,
+    setup: &Setup,
     gpus: &[u32],
 ) -> Result<Vec<Case>> {
     let mut others = cases(collective, machine, gpus)?;
-    others
-        .retain(|case| case.implementation != Implementation::Nccl && (options.all || !case.extra));
+    let by_host = |hop: &Hop| matches!(hop.transport, HopTransport::Shm { .. });
+    let staged = setup.ring_hops.iter().flatten().any(by_host);
+    let reachable = staged && machine.topology.settings.peer_to_peer;
+    others.retain(|case| {
+        let shown = options.all || !case.extra;
+        let nccl = case.implementation == Implementation::Nccl;
+        shown && (!nccl || (reachable && case.transport == Transport::Peer))
+    });
+    for case in &mut others {
+        if case.implementation == Implementation::Nccl {
+            let plain = case.title.replace(" (NCCL)", "");
+            case.title = format!("{plain}, NCCL_P2P_LEVEL=SYS");
+        }
+    }
     Ok(others)
 }
 

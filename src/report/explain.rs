@@ -18,6 +18,7 @@ pub fn explain(question: &Question<'_>, answer: &Answer) -> String {
     for pass in question.scenario.passes().filter(|_| question.comparable()) {
         readings(&mut out, answer, pass);
     }
+    own_choice(&mut out, question, answer);
     cases(&mut out, answer);
     checks(&mut out, answer);
     out
@@ -97,6 +98,41 @@ fn readings(out: &mut String, answer: &Answer, pass: &crate::workload::Pass) {
             );
         }
         None => out.push_str("  as a slow transport: no pair of this machine would use one\n\n"),
+    }
+}
+
+/// What NCCL takes by itself, and whether the reported steps have room for it.
+fn own_choice(out: &mut String, question: &Question<'_>, answer: &Answer) {
+    for (pick, step) in answer.picks.iter().zip(&answer.steps) {
+        let Some(case) = &pick.prediction else { continue };
+        let ms = case.time_us.value * f64::from(step.step.calls) / 1e3;
+        let _ = writeln!(
+            out,
+            "NCCL by itself takes {} for {} ({} channels of {} threads; it expects {} us): {} us a call, \
+             {} ms a step",
+            case.title,
+            step.step.name,
+            pick.plan.channels,
+            pick.plan.threads,
+            short(f64::from(pick.plan.choice.time_us)),
+            short(case.time_us.value),
+            short(ms),
+        );
+        let told = question.scenario.throughputs().filter(|told| {
+            question.comparable() && told.algorithm == "ring" && told.step == step.step.name
+        });
+        for told in told {
+            let step_ms = 1e3 / told.tok_per_s;
+            let _ = writeln!(
+                out,
+                "    a step at {} tok/s lasts {step_ms:.2} ms and would have {:.2} ms for all else",
+                told.tok_per_s,
+                step_ms - ms,
+            );
+        }
+    }
+    if !answer.picks.is_empty() {
+        out.push('\n');
     }
 }
 

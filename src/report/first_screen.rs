@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::machine::{has_nvswitch, links_line, paths_line, settings};
+use super::machine::{links_line, paths_line, settings};
 use super::number::{percent, short, shorter, signed_percent, with_range};
 use crate::prediction::{CasePrediction, Machine, Range};
 use crate::sweep::answer::Pick;
@@ -212,12 +212,6 @@ fn best(out: &mut String, question: &Question<'_>, answer: &Answer) {
         })
         .collect();
     line(out, &format!("  best here   {}", told.join("   ")));
-    if has_nvswitch(&question.machine.nominal.fabric) {
-        line(
-            out,
-            "  not modelled yet: in-switch reduction (NVLS), which NCCL prefers for large calls",
-        );
-    }
 }
 
 /// A chance; never quite sure.

@@ -1,6 +1,6 @@
 //! The machine as it was read: its kinds of links and its path types, a line each.
 
-use crate::fabric::{Fabric, LinkClass};
+use crate::fabric::Fabric;
 use crate::topology::{LinkKind, NodeKind, PathType, Topology};
 use crate::units::Bandwidth;
 
@@ -127,12 +127,4 @@ pub fn settings(topology: &Topology) -> String {
         told.push_str(", P2P off");
     }
     told
-}
-
-/// Whether any link is an NVLink.
-pub fn has_nvswitch(fabric: &Fabric) -> bool {
-    fabric
-        .links
-        .iter()
-        .any(|link| link.class == LinkClass::Nvlink && link.to as usize >= fabric.endpoint_count())
 }
