@@ -248,24 +248,29 @@ fn advice(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>) -> Str
             cure.believed
         );
     }
-    let losses = sizes.iter().filter_map(|size| {
-        let best = size.best_of_nccl.and_then(|at| size.candidates[at].simulated.as_ref())?;
-        let taken = size.taken_prediction()?;
-        Some(taken.time_us.value / best.time_us.value - 1.0)
-    });
-    let worst = losses.fold(0.0, f64::max);
-    if worst > LOSS_MIN {
+    let losses: Vec<f64> = sizes
+        .iter()
+        .filter_map(|size| {
+            let best = size.best_of_nccl.and_then(|at| size.candidates[at].simulated.as_ref())?;
+            let taken = size.taken_prediction()?;
+            Some(taken.time_us.value / best.time_us.value - 1.0)
+        })
+        .collect();
+    let worst = losses.iter().copied().fold(0.0, f64::max);
+    if losses.is_empty() {
+        out.push_str("NCCL's choices are not simulated here: no loss can be told.\n");
+    } else if worst > LOSS_MIN {
         let _ = writeln!(
             out,
             "NCCL loses up to {} by its choice: --write-tuner FILE writes the best settings for its tuner plugin.",
             percent(worst)
         );
     } else {
+        let some = if losses.len() < sizes.len() { ", where they are simulated" } else { "" };
         let _ = writeln!(
             out,
-            "NCCL's choices are within {} of its best settings{}.",
+            "NCCL's choices are within {} of its best settings{some}.",
             percent(LOSS_MIN),
-            if choosing.setup.graphs.ring.fallback { ", as far as they are simulated" } else { "" }
         );
     }
     out

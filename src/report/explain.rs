@@ -108,11 +108,12 @@ fn own_choice(out: &mut String, question: &Question<'_>, answer: &Answer) {
         let ms = case.time_us.value * f64::from(step.step.calls) / 1e3;
         let _ = writeln!(
             out,
-            "NCCL by itself takes {} for {} ({} channels of {} threads; it expects {} us): {} us a call, \
+            "NCCL by itself takes {} for {} ({} {} of {} threads; it expects {} us): {} us a call, \
              {} ms a step",
             case.title,
             step.step.name,
             pick.plan.channels,
+            if pick.plan.channels == 1 { "channel" } else { "channels" },
             pick.plan.threads,
             short(f64::from(pick.plan.choice.time_us)),
             short(case.time_us.value),
