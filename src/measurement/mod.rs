@@ -9,5 +9,7 @@ mod observation;
 mod read;
 pub mod table;
 
-pub use observation::{Carrier, Copy, Load, LoadKind, Memory, Observation, Pair, Run, Skipped};
+pub use observation::{
+    Carrier, Copy, Load, LoadKind, Memory, NcclCall, Observation, Pair, Run, Skipped,
+};
 pub use read::{Record, read_directory, read_machine};

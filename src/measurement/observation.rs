@@ -76,6 +76,27 @@ pub enum Carrier {
     HostBeyondSwitch,
 }
 
+/// A call to NCCL that says no more than its caller does.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NcclCall {
+    /// What it computes.
+    pub collective: Collective,
+    /// Version, such as `2.27.7`.
+    pub version: String,
+    /// Variables that were set, `NAME=VALUE` one after another.
+    pub settings: String,
+    /// The driver lets GPUs address each other.
+    pub peer_to_peer: bool,
+    /// NUMA nodes of a socket.
+    pub numa_per_socket: u32,
+    /// GPU of each rank.
+    pub gpus: Vec<u32>,
+    /// Bytes as nccl-tests counts them.
+    pub bytes: u64,
+    /// As of [`Run::Collective`].
+    pub launched_in_turn: bool,
+}
+
 /// What ran. Each kind gives figures by number; an [`Observation`] says which one it is of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Run {
@@ -135,6 +156,8 @@ pub enum Run {
         /// can be shorter than that many stream launches.
         launched_in_turn: bool,
     },
+    /// A collective for which NCCL chooses all that its settings leave open; figure 0 is its time, us.
+    Nccl(NcclCall),
 }
 
 /// What was measured.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::experiment::{Machine, exact_bytes};
+use super::experiment::{EXACT_BYTES, Machine, exact_bytes};
 use super::predict;
 use super::summary::{self, Group, Order, Unmatched};
 use super::tolerance::Tolerances;
@@ -214,15 +214,16 @@ fn job(observation: &Observation, regimes: bool, variant: usize) -> Job {
 type Class = (String, String, String);
 
 fn class(observation: &Observation) -> Class {
+    let size = |bytes: u64| match bytes {
+        0..=16_384 => "small",
+        16_385..=262_144 => "middle",
+        _ => "large",
+    };
     let kind = match &observation.run {
         Run::Collective { algorithm, protocol, bytes, .. } => {
-            let size = match bytes {
-                0..=16_384 => "small",
-                16_385..=262_144 => "middle",
-                _ => "large",
-            };
-            format!("{algorithm} {} {size}", protocol.name())
+            format!("{algorithm} {} {}", protocol.name(), size(*bytes))
         }
+        Run::Nccl(call) => size(call.bytes).to_owned(),
         _ => format!("{}", observation.figure.min(1)),
     };
     (observation.machine.clone(), observation.experiment.clone(), kind)
@@ -289,10 +290,16 @@ fn simulate(options: &CheckOptions, jobs: BTreeSet<Job>) -> Result<Figures> {
 /// from one smaller call.
 fn batch(job: &Job) -> Job {
     let mut common = job.clone();
-    if let Run::Collective { algorithm, gpus, bytes, launched_in_turn, .. } = &mut common.run
-        && *bytes > exact_bytes(algorithm, gpus.len())
-    {
-        (*bytes, *launched_in_turn) = (u64::MAX, false);
+    match &mut common.run {
+        Run::Collective { algorithm, gpus, bytes, launched_in_turn, .. }
+            if *bytes > exact_bytes(algorithm, gpus.len()) =>
+        {
+            (*bytes, *launched_in_turn) = (u64::MAX, false);
+        }
+        Run::Nccl(call) if call.bytes > EXACT_BYTES => {
+            (call.bytes, call.launched_in_turn) = (u64::MAX, false);
+        }
+        _ => {}
     }
     common
 }

@@ -32,7 +32,7 @@ pub struct LoadMixFigures {
 }
 
 /// A collective as it was run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CollectiveRun {
     /// What it computes.
     pub collective: Collective,

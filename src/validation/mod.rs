@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod experiment;
+mod nccl;
 pub mod predict;
 pub mod render;
 pub mod summary;

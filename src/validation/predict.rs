@@ -1,6 +1,7 @@
 //! The figures of an observation's run, by the simulator.
 
 use super::experiment::{CollectiveRun, Machine};
+use super::nccl;
 use crate::algorithm::Transport;
 use crate::algorithm::probe::{LoadGroup, LoadKind};
 use crate::algorithm::streams::Stream;
@@ -47,7 +48,7 @@ pub fn figures(machine: &Machine<'_>, run: &Run) -> Result<Vec<f64>> {
             Ok(vec![machine.flag_one_way_ns([a, b], homes, *fenced)?])
         }
         Run::Copies(copies) => copy_rates(machine, copies),
-        Run::Collective { .. } => Ok(vec![collectives(machine, &[run])?[0]]),
+        Run::Collective { .. } | Run::Nccl(_) => Ok(vec![collectives(machine, &[run])?[0]]),
     }
 }
 
@@ -56,52 +57,76 @@ pub fn figures(machine: &Machine<'_>, run: &Run) -> Result<Vec<f64>> {
 /// # Errors
 /// As [`figures`]. Runs of other kinds are refused.
 pub fn collectives(machine: &Machine<'_>, runs: &[&Run]) -> Result<Vec<f64>> {
-    let mut sizes = Vec::new();
-    let mut floors = Vec::new();
-    let mut first = None;
-    for run in runs {
-        let Run::Collective { gpus, bytes, launched_in_turn, .. } = run else {
-            return Err(Error::request("no collective", "this is a bug"));
-        };
-        for &gpu in gpus {
-            known(machine, gpu)?;
+    let mut times = vec![0.0; runs.len()];
+    // Runs alike but for their size, with the places and sizes of their members.
+    let mut alike: Vec<(CollectiveRun, Vec<usize>, Vec<u64>)> = Vec::new();
+    for (place, run) in runs.iter().enumerate() {
+        let (run, floor) = collective(machine, run)?;
+        times[place] = floor;
+        let bytes = run.bytes;
+        let common = CollectiveRun { bytes: 0, ..run };
+        match alike.iter_mut().find(|(other, ..)| *other == common) {
+            Some((_, places, sizes)) => {
+                places.push(place);
+                sizes.push(bytes);
+            }
+            None => alike.push((common, vec![place], vec![bytes])),
         }
-        sizes.push(*bytes);
-        floors.push(match launched_in_turn {
-            true => machine.fabric.launches_in_turn(gpus).as_us(),
-            false => 0.0,
-        });
-        first.get_or_insert(*run);
     }
-    let Some(Run::Collective {
-        collective,
-        algorithm,
-        protocol,
-        implementation,
-        gpus,
-        blocks,
-        carrier,
-        bytes,
-        ..
-    }) = first
-    else {
-        return Ok(Vec::new());
+    for (run, places, sizes) in alike {
+        for (place, time) in places.into_iter().zip(machine.collective_us(&run, &sizes)?) {
+            times[place] = time.max(times[place]);
+        }
+    }
+    Ok(times)
+}
+
+/// The call of a run, and the least time that launches leave it, us.
+fn collective(machine: &Machine<'_>, run: &Run) -> Result<(CollectiveRun, f64)> {
+    let floor = |gpus: &[u32], launched_in_turn: bool| match launched_in_turn {
+        true => machine.fabric.launches_in_turn(gpus).as_us(),
+        false => 0.0,
     };
-    let run = CollectiveRun {
-        collective: *collective,
-        algorithm,
-        protocol: *protocol,
-        implementation: *implementation,
-        gpus: gpus.clone(),
-        bytes: *bytes,
-        blocks: *blocks,
-        threads: None,
-        orders: Vec::new(),
-        transport: transport(machine, *carrier, gpus),
-        calls: calls(*bytes),
-    };
-    let times = machine.collective_us(&run, &sizes)?;
-    Ok(times.into_iter().zip(floors).map(|(time, floor)| time.max(floor)).collect())
+    match run {
+        Run::Collective {
+            collective,
+            algorithm,
+            protocol,
+            implementation,
+            gpus,
+            bytes,
+            blocks,
+            carrier,
+            launched_in_turn,
+        } => {
+            for &gpu in gpus {
+                known(machine, gpu)?;
+            }
+            let run = CollectiveRun {
+                collective: *collective,
+                algorithm,
+                protocol: *protocol,
+                implementation: *implementation,
+                gpus: gpus.clone(),
+                bytes: *bytes,
+                blocks: *blocks,
+                threads: None,
+                orders: Vec::new(),
+                transport: transport(machine, *carrier, gpus),
+                calls: calls(*bytes),
+            };
+            Ok((run, floor(gpus, *launched_in_turn)))
+        }
+        Run::Nccl(call) => {
+            for &gpu in &call.gpus {
+                known(machine, gpu)?;
+            }
+            let run = nccl::run_of(machine, call)?;
+            let run = CollectiveRun { calls: calls(call.bytes), ..run };
+            Ok((run, floor(&call.gpus, call.launched_in_turn)))
+        }
+        _ => Err(Error::request("this run is no collective", "report this")),
+    }
 }
 
 fn known(machine: &Machine<'_>, gpu: u32) -> Result<u32> {

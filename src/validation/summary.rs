@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::check::{CheckRow, Verdict};
 use super::tolerance::Tolerances;
 use crate::algorithm::Implementation;
+use crate::schedule::Collective;
 use crate::measurement::{Run, Skipped};
 
 /// Rows of one experiment on one machine.
@@ -167,11 +168,23 @@ fn group(
 type Place = (String, String, Vec<u32>, u64, Option<u32>);
 
 fn place(row: &CheckRow) -> Option<(Place, String)> {
-    let Run::Collective {
-        algorithm, protocol, implementation, gpus, bytes, blocks, carrier, ..
-    } = &row.run
-    else {
-        return None;
+    let (algorithm, protocol, implementation, gpus, bytes, blocks, carrier) = match &row.run {
+        Run::Collective {
+            collective: Collective::AllReduce,
+            algorithm,
+            protocol,
+            implementation,
+            gpus,
+            bytes,
+            blocks,
+            carrier,
+            ..
+        } => (algorithm, protocol, implementation, gpus, bytes, blocks, carrier),
+        Run::Nccl(call) if call.collective == Collective::AllReduce => {
+            let place = (row.machine.clone(), "libraries".to_owned(), call.gpus.clone());
+            return Some(((place.0, place.1, place.2, call.bytes, None), "Nccl".to_owned()));
+        }
+        _ => return None,
     };
     let probe = matches!(implementation, Implementation::Probe | Implementation::PairProbe);
     let experiment = if probe { row.experiment.clone() } else { "libraries".to_owned() };

@@ -1,16 +1,15 @@
 //! Rows of collectives in `observations.csv`: NCCL's, and kernels of serving libraries.
 
 use super::standard::about;
-use super::{Sink, serving};
-use crate::algorithm::ring::LL_BYTES_A_RANK;
-use crate::algorithm::{self, Implementation, Protocol};
+use super::{Sink, serving, told};
+use crate::algorithm::{Implementation, Protocol};
 use crate::error::Result;
 use crate::measurement::table::Row;
-use crate::measurement::{Carrier, Run};
+use crate::measurement::{Carrier, NcclCall, Run};
 use crate::schedule::Collective;
 
 /// Up to here a call is summarised as a small one.
-const SMALL_BYTES: u64 = 256 << 10;
+pub(super) const SMALL_BYTES: u64 = 256 << 10;
 
 /// Whether the rows of this experiment are collectives.
 pub(super) fn is_collective(experiment: &str) -> bool {
@@ -85,23 +84,18 @@ fn one_shot(sink: &mut Sink, row: &Row) -> Result<()> {
 }
 
 /// Why nothing is predicted for a row of NCCL, if so.
-fn unmodelled(sink: &Sink, row: &Row, collective: Collective) -> Result<Option<String>> {
+fn unmodelled(sink: &Sink, row: &Row) -> Result<Option<&'static str>> {
     let (condition, algorithm) = (row.column("condition")?, row.column("algorithm")?);
-    let known = |name: &str| algorithm::of(collective).any(|algorithm| algorithm.name == name);
     Ok(if algorithm.starts_with("symmetric") {
-        Some("no model of NCCL's kernels for symmetric memory".into())
-    } else if algorithm == "NVLS" && !known("nvls") {
-        Some("no schedule of NCCL's NVLS yet".into())
-    } else if !known("ring") {
-        Some(format!("NCCL's {} has no schedule yet", collective.title()))
+        Some("no model of NCCL's kernels for symmetric memory")
     } else if condition.contains("all_reduce_bench") && size(row)? < 8 << 20 {
-        Some("each call is timed by itself with its launch: no time of the call".into())
+        Some("each call is timed by itself with its launch: no time of the call")
     } else if sink.machine.starts_with("asus")
         && in_turn(sink, condition)
         && row.column("ranks")? == "8"
         && size(row)? <= 16 << 10
     {
-        Some("launch-bound: grouped launches of one process (trap 8)".into())
+        Some("launch-bound: grouped launches of one process (trap 8)")
     } else {
         None
     })
@@ -113,26 +107,33 @@ fn in_turn(sink: &Sink, condition: &str) -> bool {
     grouped || condition.contains("one process (")
 }
 
-/// The protocol that is told, or that today's rule assumes.
-fn protocol(told: &str, bytes: u64, ranks: u32) -> Protocol {
-    let simple = bytes >= LL_BYTES_A_RANK * u64::from(ranks);
-    match told {
-        told if told.starts_with("SIMPLE") => Protocol::Simple,
-        told if told.starts_with("LL128") => Protocol::Ll128,
-        told if told.starts_with("LL ") || told == "LL" => Protocol::Ll,
-        _ if simple => Protocol::Simple,
-        _ => Protocol::Ll,
+/// The version that a row tells, and that assumed where the machine's source tells none.
+fn version(sink: &Sink, condition: &str) -> Option<(String, bool)> {
+    if let Some((_, told)) = condition.split_once("NCCL ") {
+        let version = told.split([';', ' ']).next().unwrap_or_default();
+        return Some((version.to_owned(), false));
     }
+    let assumed = match sink.machine.as_str() {
+        // A fork of 2023 whose other logs print 2.12.12, and a rented host of the time of 2.7.3; the
+        // first version whose constants are known stands for both.
+        "occl-4090x8-epyc-a" | "occl-h800-x8" | "a100sxm80-x8-cw" => "2.12.12",
+        // Driver 550.90, CUDA 12.4.
+        "4090x8-epyc7542-2s" => "2.21.5",
+        _ => return None,
+    };
+    Some((assumed.to_owned(), true))
 }
 
-fn carrier(condition: &str) -> Carrier {
-    if condition.starts_with("default") || condition.contains("SGLang") {
-        Carrier::HostBeyondSwitch
-    } else if condition.contains("no P2P") {
-        Carrier::Host
-    } else {
-        Carrier::Peer
+/// What the row says was set.
+fn settings(row: &Row, condition: &str) -> Result<String> {
+    let told = |word: &&str| word.starts_with("NCCL_") && word.contains('=');
+    let mut words: Vec<String> =
+        condition.split([' ', ';']).filter(told).map(str::to_owned).collect();
+    let algorithm = row.column("algorithm")?;
+    if !algorithm.is_empty() && !condition.contains("NCCL_") {
+        words.push(format!("NCCL_ALGO={algorithm}"));
     }
+    Ok(words.join(" "))
 }
 
 fn nccl(sink: &mut Sink, row: &Row) -> Result<()> {
@@ -140,44 +141,47 @@ fn nccl(sink: &mut Sink, row: &Row) -> Result<()> {
         sink.skip(row, "send and receive between pairs have no schedule yet");
         return Ok(());
     };
-    if let Some(reason) = unmodelled(sink, row, collective)? {
+    if let Some(reason) = unmodelled(sink, row)? {
         sink.skip(row, reason);
         return Ok(());
     }
+    let condition = row.column("condition")?;
+    match version(sink, condition) {
+        Some((version, assumed)) if row.column("channels")?.is_empty() => {
+            chosen(sink, row, collective, version, assumed)
+        }
+        _ => told::nccl(sink, row, in_turn(sink, condition)),
+    }
+}
+
+/// A row whose algorithm, protocol and channels are what NCCL chooses.
+fn chosen(
+    sink: &mut Sink,
+    row: &Row,
+    collective: Collective,
+    version: String,
+    assumed: bool,
+) -> Result<()> {
     let (ranks, bytes) = (row.count(row.column("ranks")?)?, size(row)?);
-    let (condition, note) = (row.column("condition")?, row.column("note")?);
-    let told = row.column("protocol")?.to_uppercase();
-    let protocol = protocol(&told, bytes, ranks);
-    let channels = row.column("channels")?;
-    let nvls = row.column("algorithm")? == "NVLS";
-    let run = Run::Collective {
+    let condition = row.column("condition")?;
+    let large = if bytes > SMALL_BYTES { ", over 256 KB" } else { "" };
+    let experiment = experiment(sink, &format!("NCCL {}", collective.title()), ranks, large);
+    let mut about = about(sink, row, experiment, format!("{ranks} GPUs {bytes} B {condition}"))?;
+    about.note = match assumed {
+        true => format!("version assumed: {version}"),
+        false => String::new(),
+    };
+    let run = Run::Nccl(NcclCall {
         collective,
-        algorithm: if nvls { "nvls" } else { "ring" },
-        protocol,
-        implementation: Implementation::Nccl,
-        // Rows of two groups of like GPUs are averaged, as runs of the first group.
+        version,
+        settings: settings(row, condition)?,
+        peer_to_peer: !condition.contains("no P2P"),
+        // This source prints eight NUMA nodes of two sockets.
+        numa_per_socket: if sink.machine == "4090x8-epyc7542-2s" { 4 } else { 1 },
         gpus: (0..ranks).collect(),
         bytes,
-        blocks: if channels.is_empty() { None } else { Some(row.count(channels)?) },
-        carrier: carrier(condition),
         launched_in_turn: in_turn(sink, condition),
-    };
-    let large = if bytes > SMALL_BYTES { ", over 256 KB" } else { "" };
-    let stated = match (told.contains("CHOSEN"), protocol) {
-        _ if nvls => " NVLS",
-        (true, Protocol::Simple) => " Simple chosen",
-        (true, _) => " LL chosen",
-        _ => "",
-    };
-    let experiment = experiment(
-        sink,
-        &format!("NCCL {}", collective.title()),
-        ranks,
-        &format!("{stated}{large}"),
-    );
-    let text = format!("{} {bytes} B {condition}", protocol.name());
-    let mut about = about(sink, row, experiment, text)?;
-    about.note = format!("{}{note}", if told.is_empty() { "assumed protocol; " } else { "" });
+    });
     sink.add(row, about, run, 0, (time_us(row)?, "us"));
     Ok(())
 }
@@ -197,13 +201,5 @@ mod tests {
         assert!((time_us(&rows[0]).expect("a rate") - 29_166.666_666).abs() < 1e-3);
         assert!((time_us(&rows[1]).expect("a time") - 7.5).abs() < 1e-12);
         assert!(time_us(&rows[2]).is_err());
-    }
-
-    #[test]
-    fn what_is_told_of_a_protocol_wins() {
-        assert_eq!(protocol("SIMPLE CHOSEN", 8, 8), Protocol::Simple);
-        assert_eq!(protocol("LL128", 8, 8), Protocol::Ll128);
-        assert_eq!(protocol("LL CHOSEN", 1 << 30, 8), Protocol::Ll);
-        assert_eq!(protocol("", LL_BYTES_A_RANK * 8, 8), Protocol::Simple);
     }
 }

@@ -9,6 +9,7 @@ mod ranks;
 mod serving;
 mod standard;
 mod tiers;
+mod told;
 
 use std::path::Path;
 
