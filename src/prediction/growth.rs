@@ -35,6 +35,20 @@ impl Growth {
         sizes: &[u64],
         build: impl Fn(u64) -> Result<Schedule>,
     ) -> Result<Growth> {
+        Growth::of_calls(fabric, exact, sizes, 1, build)
+    }
+
+    /// The same for the mean of `calls` calls after the first, where calls overlap.
+    ///
+    /// # Errors
+    /// As [`Growth::of`].
+    pub fn of_calls(
+        fabric: &Fabric,
+        exact: u64,
+        sizes: &[u64],
+        calls: u32,
+        build: impl Fn(u64) -> Result<Schedule>,
+    ) -> Result<Growth> {
         let mut times = BTreeMap::new();
         let larger = sizes.iter().copied().filter(|&size| size > exact);
         let mut wanted: Vec<u64> = larger.map(|size| size.min(LINE_FROM)).collect();
@@ -47,8 +61,10 @@ impl Growth {
         wanted.sort_unstable();
         wanted.dedup();
         for size in wanted {
-            let outcome = simulate(fabric, &build(size)?, Fidelity::MaxMin, RunOptions::default())?;
-            times.insert(size, outcome.ended.as_us());
+            let options = RunOptions { calls, ..RunOptions::default() };
+            let outcome = simulate(fabric, &build(size)?, Fidelity::MaxMin, options)?;
+            let time = if calls > 1 { outcome.mean_call_time() } else { outcome.ended };
+            times.insert(size, time.as_us());
         }
         Ok(Growth { exact, times })
     }

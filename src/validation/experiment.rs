@@ -6,7 +6,7 @@ use crate::algorithm::streams::{self, Stream};
 use crate::algorithm::{self, Flags, Implementation, Kernel, Protocol, Request, Transport};
 use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
-use crate::fabric::{Calibration, CompileOptions, EndpointId, Fabric};
+use crate::fabric::{Calibration, CompileOptions, DeviceClass, EndpointId, Fabric};
 use crate::prediction::growth::Growth;
 use crate::schedule::{Collective, Schedule};
 use crate::topology::Topology;
@@ -56,6 +56,8 @@ pub struct CollectiveRun {
     pub transport: Transport,
     /// Calls run for the mean.
     pub calls: u32,
+    /// Launched on a stream, call by call, not from a graph.
+    pub by_stream: bool,
 }
 
 impl CollectiveRun {
@@ -65,6 +67,8 @@ impl CollectiveRun {
     }
 }
 
+/// Calls that show how those from or to a root overlap.
+const OVERLAPPING_CALLS: u32 = 4;
 /// Largest call that is run packet by packet; beyond, see [`crate::prediction::growth`].
 pub const EXACT_BYTES: u64 = 4 << 20;
 
@@ -210,7 +214,10 @@ impl<'a> Machine<'a> {
         let sizes: Vec<u64> = sizes.iter().map(|&size| run.round_up(size)).collect();
         let larger: Vec<u64> = sizes.iter().copied().filter(|&size| size > exact).collect();
         let near = if larger.is_empty() { 0.0 } else { self.exact_us(run, exact)? };
-        let growth = Growth::of(&self.fabric, exact, &larger, |size| self.schedule(run, size))?;
+        // Calls from or to a root overlap, also large ones.
+        let calls = if run.collective.has_root() { OVERLAPPING_CALLS } else { 1 };
+        let build = |size| self.schedule(run, size);
+        let growth = Growth::of_calls(&self.fabric, exact, &larger, calls, build)?;
         sizes
             .into_iter()
             .map(|size| match size > exact {
@@ -223,12 +230,17 @@ impl<'a> Machine<'a> {
     fn schedule(&self, run: &CollectiveRun, bytes: u64) -> Result<Schedule> {
         let algorithm = algorithm::find(run.collective, run.algorithm)?;
         let model = self.topology.gpu_models().first().copied().unwrap_or("h200").to_string();
+        let mut kernel = Kernel::of(run.implementation, self.calibration, &model)?;
+        if run.by_stream {
+            let later = self.calibration.value(DeviceClass::Gpu, &model, "stream_gap")?;
+            kernel.start = kernel.start.map(|start| start + Time::from_ns(later));
+        }
         let request = Request {
             fabric: &self.fabric,
             gpus: run.gpus.clone(),
             bytes: run.round_up(bytes),
             protocol: run.protocol,
-            kernel: Kernel::of(run.implementation, self.calibration, &model)?,
+            kernel,
             transport: run.transport.clone(),
             flags: Flags::Peer,
             blocks: run.blocks,
@@ -240,7 +252,11 @@ impl<'a> Machine<'a> {
 
     fn exact_us(&self, run: &CollectiveRun, bytes: u64) -> Result<f64> {
         let schedule = self.schedule(run, bytes)?;
-        let calls = if bytes > 1 << 20 { run.calls.min(2) } else { run.calls };
+        let calls = match bytes > 1 << 20 {
+            true if run.collective.has_root() => OVERLAPPING_CALLS,
+            true => run.calls.min(2),
+            false => run.calls,
+        };
         let options = RunOptions { calls, ..RunOptions::default() };
         let outcome = simulate(&self.fabric, &schedule, Fidelity::Packet, options)?;
         Ok(outcome.mean_call_time().as_us())

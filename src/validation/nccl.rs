@@ -1,12 +1,12 @@
 //! What NCCL would run of a call whose algorithm, protocol and channels the source does not tell.
 
 use super::experiment::{CollectiveRun, Machine};
+use crate::algorithm::nccl::Collective as NcclCollective;
 use crate::algorithm::{self, Implementation, Protocol, Transport};
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::measurement::NcclCall;
 use crate::prediction::CaseOptions;
-use crate::algorithm::nccl::Collective as NcclCollective;
 use crate::prediction::nccl::case_of;
 use crate::selection::nccl::beliefs::Beliefs;
 use crate::selection::nccl::environment::Settings;
@@ -60,6 +60,7 @@ pub(super) fn run_of(machine: &Machine<'_>, call: &NcclCall) -> Result<Collectiv
         orders: options.orders,
         transport: case.transport,
         calls: 1,
+        by_stream: true,
     })
 }
 
@@ -77,5 +78,6 @@ fn all_to_all(call: &NcclCall) -> Result<CollectiveRun> {
         orders: Vec::new(),
         transport: if call.peer_to_peer { Transport::Peer } else { Transport::Host },
         calls: 1,
+        by_stream: true,
     })
 }

@@ -114,6 +114,7 @@ fn collective(machine: &Machine<'_>, run: &Run) -> Result<(CollectiveRun, f64)> 
                 orders: Vec::new(),
                 transport: transport(machine, *carrier, gpus),
                 calls: calls(*bytes),
+                by_stream: false,
             };
             Ok((run, floor(gpus, *launched_in_turn)))
         }

@@ -29,11 +29,14 @@ fn signed(share: f64) -> String {
     format!("{:+.1}", share * 100.0)
 }
 
-/// What is allowed, shortly: `med 12`, `max 2`, `x1.5`.
+/// What is allowed, shortly: `med 12`, `p90 35`, `max 2`, `x1.5`.
 fn allowed(group: &Group) -> String {
     let mut parts = Vec::new();
     if let Some(most) = group.allowed_median {
         parts.push(format!("med {:.0}", most * 100.0));
+    }
+    if let Some(most) = group.allowed_p90 {
+        parts.push(format!("p90 {:.0}", most * 100.0));
     }
     if let Some(most) = group.allowed_worst {
         parts.push(format!("max {:.0}", most * 100.0));

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::check::{CheckRow, Verdict};
 use super::tolerance::Tolerances;
 use crate::algorithm::Implementation;
-use crate::schedule::Collective;
 use crate::measurement::{Run, Skipped};
+use crate::schedule::Collective;
 
 /// Rows of one experiment on one machine.
 #[derive(Clone, Debug, Serialize)]
@@ -35,6 +35,8 @@ pub struct Group {
     pub coverage: f64,
     /// Largest allowed median, if any.
     pub allowed_median: Option<f64>,
+    /// Largest 90th percentile allowed, if any.
+    pub allowed_p90: Option<f64>,
     /// Largest allowed error of a row, if any.
     pub allowed_worst: Option<f64>,
     /// Largest allowed ratio either way, if any.
@@ -140,8 +142,10 @@ fn group(
         rows.iter().map(|row| (1.0 + row.error).max(1.0 / (1.0 + row.error))).fold(1.0, f64::max);
     let allowed = tolerances.of(machine, experiment);
     let median_abs_error = median(&errors);
+    let p90_abs_error = errors[(errors.len() * 9).div_ceil(10) - 1];
     let misses = allowed.is_some_and(|allowed| {
         allowed.median.is_some_and(|most| median_abs_error > most)
+            || allowed.p90.is_some_and(|most| p90_abs_error > most)
             || allowed.worst.is_some_and(|most| worst.error.abs() > most)
             || allowed.factor.is_some_and(|most| factor > most)
     });
@@ -151,12 +155,13 @@ fn group(
         fit,
         count: rows.len(),
         median_abs_error,
-        p90_abs_error: errors[(errors.len() * 9).div_ceil(10) - 1],
+        p90_abs_error,
         worst_error: worst.error,
         worst: worst.id.clone(),
         bias: median(&signed),
         coverage: coverage(rows.iter().copied()),
         allowed_median: allowed.and_then(|allowed| allowed.median),
+        allowed_p90: allowed.and_then(|allowed| allowed.p90),
         allowed_worst: allowed.and_then(|allowed| allowed.worst),
         allowed_factor: allowed.and_then(|allowed| allowed.factor),
         misses,

@@ -29,6 +29,9 @@ pub struct Tolerance {
     /// Largest median of |predicted / measured - 1|.
     #[serde(default)]
     pub median: Option<f64>,
+    /// Largest |predicted / measured - 1| that nine rows of ten must not exceed.
+    #[serde(default)]
+    pub p90: Option<f64>,
     /// Largest |predicted / measured - 1| of any row.
     #[serde(default)]
     pub worst: Option<f64>,

@@ -164,8 +164,13 @@ fn chosen(
 ) -> Result<()> {
     let (ranks, bytes) = (row.count(row.column("ranks")?)?, size(row)?);
     let condition = row.column("condition")?;
-    let large = if bytes > SMALL_BYTES { ", over 256 KB" } else { "" };
-    let experiment = experiment(sink, &format!("NCCL {}", collective.title()), ranks, large);
+    let bench = condition.contains("all_reduce_bench");
+    let class = match bytes > SMALL_BYTES {
+        true if row.column("metric")? == "bus_bandwidth" && !bench => ", peaks",
+        true => ", over 256 KB",
+        false => "",
+    };
+    let experiment = experiment(sink, &format!("NCCL {}", collective.title()), ranks, class);
     let mut about = about(sink, row, experiment, format!("{ranks} GPUs {bytes} B {condition}"))?;
     about.note = match assumed {
         true => format!("version assumed: {version}"),
