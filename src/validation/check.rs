@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::experiment::{EXACT_BYTES, Machine, exact_bytes};
+use super::experiment::Machine;
 use super::predict;
 use super::summary::{self, Group, Order, Unmatched};
 use super::tolerance::Tolerances;
@@ -258,9 +258,20 @@ fn simulate(options: &CheckOptions, jobs: BTreeSet<Job>) -> Result<Figures> {
             free.insert(Machine::new(topology, calibration, compile)?);
         }
     }
-    let mut batches: BTreeMap<Job, Vec<&Job>> = BTreeMap::new();
-    for job in &jobs {
-        batches.entry(batch(job)).or_default().push(job);
+    let all: Vec<&Job> = jobs.iter().collect();
+    let keys: Vec<String> = all
+        .par_iter()
+        .map(|job| {
+            let machine = &machines[&(job.topology.as_str(), job.regimes, job.variant)];
+            predict::alike(machine, &job.run)
+        })
+        .collect();
+    // Jobs of one batch are run together: collectives that are the same, or large and the same but
+    // for their size, which start from one smaller call.
+    let mut batches: BTreeMap<(&str, bool, usize, String), Vec<&Job>> = BTreeMap::new();
+    for (job, key) in all.into_iter().zip(keys) {
+        let key = (job.topology.as_str(), job.regimes, job.variant, key);
+        batches.entry(key).or_default().push(job);
     }
     let batches: Vec<Vec<&Job>> = batches.into_values().collect();
     let results: Vec<_> = batches
@@ -284,24 +295,6 @@ fn simulate(options: &CheckOptions, jobs: BTreeSet<Job>) -> Result<Figures> {
         })
         .collect();
     Ok(results.into_iter().collect())
-}
-
-/// What jobs have in common that are run together: large collectives that differ in size alone start
-/// from one smaller call.
-fn batch(job: &Job) -> Job {
-    let mut common = job.clone();
-    match &mut common.run {
-        Run::Collective { algorithm, gpus, bytes, launched_in_turn, .. }
-            if *bytes > exact_bytes(algorithm, gpus.len()) =>
-        {
-            (*bytes, *launched_in_turn) = (u64::MAX, false);
-        }
-        Run::Nccl(call) if call.bytes > EXACT_BYTES => {
-            (call.bytes, call.launched_in_turn) = (u64::MAX, false);
-        }
-        _ => {}
-    }
-    common
 }
 
 fn figure(

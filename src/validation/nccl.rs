@@ -1,6 +1,7 @@
 //! What NCCL would run of a call whose algorithm, protocol and channels the source does not tell.
 
 use super::experiment::{CollectiveRun, Machine};
+use crate::algorithm::all_to_all::LL_BYTES_A_CHANNEL;
 use crate::algorithm::nccl::Collective as NcclCollective;
 use crate::algorithm::{self, Implementation, Protocol, Transport};
 use crate::engine::Fidelity;
@@ -66,10 +67,14 @@ pub(super) fn run_of(machine: &Machine<'_>, call: &NcclCall) -> Result<Collectiv
 
 fn all_to_all(call: &NcclCall) -> Result<CollectiveRun> {
     let algorithm = algorithm::find(call.collective, ALL_TO_ALL)?;
+    let ranks = call.gpus.len().max(1) as u64;
     Ok(CollectiveRun {
         collective: call.collective,
         algorithm: algorithm.name,
-        protocol: algorithm.protocols.first().copied().unwrap_or(Protocol::Simple),
+        protocol: match call.bytes / ranks <= LL_BYTES_A_CHANNEL {
+            true => Protocol::Ll,
+            false => Protocol::Simple,
+        },
         implementation: Implementation::Nccl,
         gpus: call.gpus.clone(),
         bytes: call.bytes,

@@ -1,6 +1,8 @@
 //! The figures of an observation's run, by the simulator.
 
-use super::experiment::{CollectiveRun, Machine};
+use std::collections::BTreeSet;
+
+use super::experiment::{CollectiveRun, Machine, exact_bytes};
 use super::nccl;
 use crate::algorithm::Transport;
 use crate::algorithm::probe::{LoadGroup, LoadKind};
@@ -74,11 +76,28 @@ pub fn collectives(machine: &Machine<'_>, runs: &[&Run]) -> Result<Vec<f64>> {
         }
     }
     for (run, places, sizes) in alike {
-        for (place, time) in places.into_iter().zip(machine.collective_us(&run, &sizes)?) {
-            times[place] = time.max(times[place]);
+        let unique: Vec<u64> = BTreeSet::from_iter(sizes.iter().copied()).into_iter().collect();
+        let of_size = machine.collective_us(&run, &unique)?;
+        for (place, size) in places.into_iter().zip(sizes) {
+            let index = unique.binary_search(&size).unwrap_or(0);
+            times[place] = of_size[index].max(times[place]);
         }
     }
     Ok(times)
+}
+
+/// What is the same for runs that [`collectives`] should get together: they are alike, or large
+/// collectives that are alike but for their size.
+pub fn alike(machine: &Machine<'_>, run: &Run) -> String {
+    let call = match run {
+        Run::Collective { .. } | Run::Nccl(_) => collective(machine, run).ok(),
+        _ => None,
+    };
+    let Some((call, _)) = call else { return format!("{run:?}") };
+    match call.bytes > exact_bytes(call.algorithm, call.gpus.len()) {
+        true => format!("{:?}", CollectiveRun { bytes: 0, ..call }),
+        false => format!("{call:?}"),
+    }
 }
 
 /// The call of a run, and the least time that launches leave it, us.
