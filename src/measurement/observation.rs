@@ -95,6 +95,8 @@ pub struct NcclCall {
     pub bytes: u64,
     /// As of [`Run::Collective`].
     pub launched_in_turn: bool,
+    /// The time is the mean of so few calls that the start of the first matters.
+    pub first_of: Option<u32>,
 }
 
 /// What ran. Each kind gives figures by number; an [`Observation`] says which one it is of.

@@ -8,13 +8,32 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::{Fidelity, RunOptions, simulate};
+use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
 use crate::fabric::Fabric;
 use crate::schedule::Schedule;
 
 /// Largest call whose growth is computed; beyond, a straight line.
 const LINE_FROM: u64 = 128 << 20;
+
+/// What the time of a call is the mean of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Mean {
+    /// Calls back to back.
+    pub calls: u32,
+    /// All of them count, from the start of the first; otherwise those after the first.
+    pub from_first: bool,
+}
+
+impl Mean {
+    /// The mean, us.
+    pub fn of_us(self, outcome: &Outcome) -> f64 {
+        match self.from_first {
+            true => outcome.ended.as_us() / f64::from(self.calls.max(1)),
+            false => outcome.mean_call_time().as_us(),
+        }
+    }
+}
 
 /// Growth of calls larger than an exact one.
 #[derive(Clone, Debug)]
@@ -35,10 +54,10 @@ impl Growth {
         sizes: &[u64],
         build: impl Fn(u64) -> Result<Schedule>,
     ) -> Result<Growth> {
-        Growth::of_calls(fabric, exact, sizes, 1, build)
+        Growth::of_calls(fabric, exact, sizes, Mean { calls: 1, from_first: true }, build)
     }
 
-    /// The same for the mean of `calls` calls after the first, where calls overlap.
+    /// The same for the mean of several calls, where calls overlap.
     ///
     /// # Errors
     /// As [`Growth::of`].
@@ -46,7 +65,7 @@ impl Growth {
         fabric: &Fabric,
         exact: u64,
         sizes: &[u64],
-        calls: u32,
+        mean: Mean,
         build: impl Fn(u64) -> Result<Schedule>,
     ) -> Result<Growth> {
         let mut times = BTreeMap::new();
@@ -61,10 +80,9 @@ impl Growth {
         wanted.sort_unstable();
         wanted.dedup();
         for size in wanted {
-            let options = RunOptions { calls, ..RunOptions::default() };
+            let options = RunOptions { calls: mean.calls, ..RunOptions::default() };
             let outcome = simulate(fabric, &build(size)?, Fidelity::MaxMin, options)?;
-            let time = if calls > 1 { outcome.mean_call_time() } else { outcome.ended };
-            times.insert(size, time.as_us());
+            times.insert(size, mean.of_us(&outcome));
         }
         Ok(Growth { exact, times })
     }

@@ -7,7 +7,7 @@ use crate::algorithm::{self, Flags, Implementation, Kernel, Protocol, Request, T
 use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
 use crate::fabric::{Calibration, CompileOptions, DeviceClass, EndpointId, Fabric};
-use crate::prediction::growth::Growth;
+use crate::prediction::growth::{Growth, Mean};
 use crate::schedule::{Collective, Schedule};
 use crate::topology::Topology;
 use crate::units::Time;
@@ -58,6 +58,8 @@ pub struct CollectiveRun {
     pub calls: u32,
     /// Launched on a stream, call by call, not from a graph.
     pub by_stream: bool,
+    /// The source took the mean of so many calls, the first and its start among them.
+    pub first_of: Option<u32>,
 }
 
 impl CollectiveRun {
@@ -79,6 +81,20 @@ pub fn exact_bytes(algorithm: &str, ranks: usize) -> u64 {
         "one_shot_pull" | "one_shot_push" | "allpair_packet" if ranks > 2 => EXACT_BYTES / 4,
         _ => EXACT_BYTES,
     }
+}
+
+/// What the time of a call of `bytes` is the mean of.
+fn mean(run: &CollectiveRun, bytes: u64) -> Mean {
+    if let Some(calls) = run.first_of {
+        return Mean { calls, from_first: true };
+    }
+    let calls = match bytes > 1 << 20 {
+        // Calls from or to a root overlap, also large ones.
+        true if run.collective.has_root() => OVERLAPPING_CALLS,
+        true => run.calls.min(2),
+        false => run.calls,
+    };
+    Mean { calls, from_first: calls < 2 }
 }
 
 impl<'a> Machine<'a> {
@@ -214,10 +230,13 @@ impl<'a> Machine<'a> {
         let sizes: Vec<u64> = sizes.iter().map(|&size| run.round_up(size)).collect();
         let larger: Vec<u64> = sizes.iter().copied().filter(|&size| size > exact).collect();
         let near = if larger.is_empty() { 0.0 } else { self.exact_us(run, exact)? };
-        // Calls from or to a root overlap, also large ones.
-        let calls = if run.collective.has_root() { OVERLAPPING_CALLS } else { 1 };
+        // A single call, unless calls overlap or the first one counts.
+        let mean = match run.first_of {
+            None if !run.collective.has_root() => Mean { calls: 1, from_first: true },
+            _ => mean(run, exact),
+        };
         let build = |size| self.schedule(run, size);
-        let growth = Growth::of_calls(&self.fabric, exact, &larger, calls, build)?;
+        let growth = Growth::of_calls(&self.fabric, exact, &larger, mean, build)?;
         sizes
             .into_iter()
             .map(|size| match size > exact {
@@ -252,13 +271,9 @@ impl<'a> Machine<'a> {
 
     fn exact_us(&self, run: &CollectiveRun, bytes: u64) -> Result<f64> {
         let schedule = self.schedule(run, bytes)?;
-        let calls = match bytes > 1 << 20 {
-            true if run.collective.has_root() => OVERLAPPING_CALLS,
-            true => run.calls.min(2),
-            false => run.calls,
-        };
-        let options = RunOptions { calls, ..RunOptions::default() };
+        let mean = mean(run, bytes);
+        let options = RunOptions { calls: mean.calls, ..RunOptions::default() };
         let outcome = simulate(&self.fabric, &schedule, Fidelity::Packet, options)?;
-        Ok(outcome.mean_call_time().as_us())
+        Ok(mean.of_us(&outcome))
     }
 }

@@ -62,6 +62,7 @@ pub(super) fn run_of(machine: &Machine<'_>, call: &NcclCall) -> Result<Collectiv
         transport: case.transport,
         calls: 1,
         by_stream: true,
+        first_of: call.first_of,
     })
 }
 
@@ -84,5 +85,6 @@ fn all_to_all(call: &NcclCall) -> Result<CollectiveRun> {
         transport: if call.peer_to_peer { Transport::Peer } else { Transport::Host },
         calls: 1,
         by_stream: true,
+        first_of: call.first_of,
     })
 }

@@ -134,6 +134,7 @@ fn collective(machine: &Machine<'_>, run: &Run) -> Result<(CollectiveRun, f64)> 
                 transport: transport(machine, *carrier, gpus),
                 calls: calls(*bytes),
                 by_stream: false,
+                first_of: None,
             };
             Ok((run, floor(gpus, *launched_in_turn)))
         }

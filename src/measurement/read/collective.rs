@@ -133,6 +133,11 @@ fn settings(row: &Row, condition: &str) -> Result<String> {
     if !algorithm.is_empty() && !condition.contains("NCCL_") {
         words.push(format!("NCCL_ALGO={algorithm}"));
     }
+    // By its default level NCCL would stage all hops of such a machine in host memory, and P2P would
+    // change nothing; it did.
+    if condition.contains("P2P on") {
+        words.push("NCCL_P2P_LEVEL=SYS".to_owned());
+    }
     Ok(words.join(" "))
 }
 
@@ -186,6 +191,7 @@ fn chosen(
         gpus: (0..ranks).collect(),
         bytes,
         launched_in_turn: in_turn(sink, condition),
+        first_of: condition.contains("-n 5 ").then_some(5),
     });
     sink.add(row, about, run, 0, (time_us(row)?, "us"));
     Ok(())
