@@ -11,7 +11,8 @@ use crate::prediction::CaseOptions;
 use crate::prediction::nccl::case_of;
 use crate::selection::nccl::beliefs::Beliefs;
 use crate::selection::nccl::environment::Settings;
-use crate::selection::nccl::setup::{GivenGraphs, Setup};
+use crate::selection::nccl::graph::GraphFile;
+use crate::selection::nccl::setup::Setup;
 use crate::selection::nccl::survey::{Detection, survey};
 use crate::selection::nccl::version::Version;
 
@@ -30,7 +31,7 @@ fn setup(machine: &Machine<'_>, call: &NcclCall) -> Result<Setup> {
     let inventory = survey(machine.topology, machine.calibration, &beliefs, &detection)?;
     let settings = Settings::parse(&call.settings)?;
     let peer_to_peer = call.peer_to_peer && machine.topology.settings.peer_to_peer;
-    Setup::new(inventory, version, settings, peer_to_peer, GivenGraphs::default())
+    Setup::new(inventory, version, settings, peer_to_peer, GraphFile::default())
 }
 
 /// The run that stands for a call.
