@@ -213,4 +213,21 @@ mod tests {
         assert!((time_us(&rows[1]).expect("a time") - 7.5).abs() < 1e-12);
         assert!(time_us(&rows[2]).is_err());
     }
+
+    #[test]
+    fn what_a_row_tells_nccl() {
+        let text = "algorithm,condition\nRing,\"NCCL_ALGO=Ring NCCL_PROTO=Simple; -n 5 -w 2\"\n\
+                    NVLS,\"NCCL 2.27.7; default\"\n,\"P2P on (BAR1); one process (-g 8)\"\n";
+        let rows = with_header("x.csv", text).expect("CSV");
+        let told = |row: &Row| settings(row, row.column("condition").expect("there"));
+        let all: Vec<String> = rows.iter().map(|row| told(row).expect("settings")).collect();
+        assert_eq!(
+            all,
+            ["NCCL_ALGO=Ring NCCL_PROTO=Simple", "NCCL_ALGO=NVLS", "NCCL_P2P_LEVEL=SYS"]
+        );
+        let sink = Sink::new("occl-h800-x8", "h800x8-nvswitch");
+        assert_eq!(version(&sink, "NCCL 2.23; one process"), Some(("2.23".into(), false)));
+        assert_eq!(version(&sink, "-n 5 -w 2"), Some(("2.12.12".into(), true)));
+        assert!(in_turn(&sink, "one process (-g 8)") && !in_turn(&sink, "one process, a thread"));
+    }
 }
