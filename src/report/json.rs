@@ -63,35 +63,25 @@ pub fn sizes(question: &Question<'_>, rows: &[Vec<CasePrediction>], seed: u64) -
 /// As [`answer`].
 pub fn choose(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>) -> Result<Value> {
     let setup = choosing.setup;
-    let topology = &choosing.machine.topology;
-    let text = topology_json::write(topology)?;
-    Ok(json!({
-        "schema_version": SCHEMA_VERSION,
-        "program": {"name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION")},
-        "inputs": {
-            "topology": topology.name,
-            "topology_fnv1a": hex(fnv1a(&[&text])),
-            "calibration_fnv1a": hex(calibration_hash()),
-            "nccl": setup.version.to_string(),
-            "collective": choosing.collective,
-            "gpus": choosing.options.gpus,
-            "declared_regimes_applied": choosing.machine.without_regimes.is_some(),
-        },
-        "assumed": setup.inventory.assumed,
-        "not_modelled": setup.graphs.not_modelled,
-        "graphs": setup.graphs,
-        "channels": setup.channels,
-        "ring_hops": setup.ring_hops,
-        "tree_hops": setup.tree_hops,
-        "search_fails": setup.graphs.ring.fallback,
-        "cure": cure.map(|cure| json!({
-            "believed_between_cpus_gb_per_s": cure.believed,
-            "slowest_trial_gb_per_s": cure.slowest_trial,
-            "graphs": cure.graphs,
-            "graphs_below_one_cpu": cure.with_one_cpu,
-        })),
-        "sizes": sizes,
-    }))
+    let mut value = made_from(choosing.machine)?;
+    value["inputs"]["nccl"] = json!(setup.version.to_string());
+    value["inputs"]["collective"] = json!(choosing.collective);
+    value["inputs"]["gpus"] = json!(choosing.options.gpus);
+    value["assumed"] = json!(setup.inventory.assumed);
+    value["not_modelled"] = json!(setup.graphs.not_modelled);
+    value["graphs"] = json!(setup.graphs);
+    value["channels"] = json!(setup.channels);
+    value["ring_hops"] = json!(setup.ring_hops);
+    value["tree_hops"] = json!(setup.tree_hops);
+    value["search_fails"] = json!(setup.graphs.ring.fallback);
+    value["cure"] = json!(cure.map(|cure| json!({
+        "believed_between_cpus_gb_per_s": cure.believed,
+        "slowest_trial_gb_per_s": cure.slowest_trial,
+        "graphs": cure.graphs,
+        "graphs_below_one_cpu": cure.with_one_cpu,
+    })));
+    value["sizes"] = json!(sizes);
+    Ok(value)
 }
 
 /// What a serving engine would take.
@@ -99,6 +89,32 @@ pub fn choose(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>) ->
 /// # Errors
 /// As [`answer`].
 pub fn dispatch(machine: &Machine, sizes: &[Dispatched]) -> Result<Value> {
+    let mut value = made_from(machine)?;
+    value["sizes"] = json!(sizes);
+    Ok(value)
+}
+
+/// What every answer of the main job is made from.
+fn head(question: &Question<'_>, seed: u64) -> Result<Value> {
+    let topology = &question.machine.topology;
+    let options = question.options;
+    let mut value = made_from(question.machine)?;
+    value["inputs"]["scenario"] = json!(question.scenario);
+    value["inputs"]["gpus"] = json!(options.gpus);
+    value["inputs"]["fidelity"] = json!(options.fidelity.name());
+    value["inputs"]["flags"] = json!(match options.flags {
+        Flags::Peer => "peer",
+        Flags::Host => "host",
+    });
+    value["inputs"]["seed"] = json!(seed);
+    value["assumptions"] =
+        json!(topology.assumptions.iter().chain(&of_the_model()).collect::<Vec<_>>());
+    value["declared_regimes"] = json!(topology.regimes);
+    Ok(value)
+}
+
+/// The program, the machine and the constants.
+fn made_from(machine: &Machine) -> Result<Value> {
     let text = topology_json::write(&machine.topology)?;
     Ok(json!({
         "schema_version": SCHEMA_VERSION,
@@ -109,32 +125,5 @@ pub fn dispatch(machine: &Machine, sizes: &[Dispatched]) -> Result<Value> {
             "calibration_fnv1a": hex(calibration_hash()),
             "declared_regimes_applied": machine.without_regimes.is_some(),
         },
-        "sizes": sizes,
-    }))
-}
-
-/// What every answer is made from.
-fn head(question: &Question<'_>, seed: u64) -> Result<Value> {
-    let topology = &question.machine.topology;
-    let text = topology_json::write(topology)?;
-    Ok(json!({
-        "schema_version": SCHEMA_VERSION,
-        "program": {"name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION")},
-        "inputs": {
-            "topology": topology.name,
-            "topology_fnv1a": hex(fnv1a(&[&text])),
-            "calibration_fnv1a": hex(calibration_hash()),
-            "scenario": question.scenario,
-            "gpus": question.options.gpus,
-            "fidelity": question.options.fidelity.name(),
-            "flags": match question.options.flags {
-                Flags::Peer => "peer",
-                Flags::Host => "host",
-            },
-            "declared_regimes_applied": question.machine.without_regimes.is_some(),
-            "seed": seed,
-        },
-        "assumptions": topology.assumptions.iter().chain(&of_the_model()).collect::<Vec<_>>(),
-        "declared_regimes": topology.regimes,
     }))
 }
