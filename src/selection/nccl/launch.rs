@@ -117,8 +117,8 @@ pub struct P2p {
 }
 
 impl P2p {
-    /// With so many channels to a peer ([`super::transport::channels_per_peer`]); `all_nvlink`: NVLink
-    /// joins every two ranks.
+    /// With so many channels to a peer (two, or two for each NVLink of the thinnest pair, as NCCL logs
+    /// them at its start); `all_nvlink`: NVLink joins every two ranks.
     pub fn new(
         constants: &Constants,
         comm: &Communicator,
