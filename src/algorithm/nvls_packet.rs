@@ -2,11 +2,11 @@
 //! carry their own flags, the switch copies them to all, and each rank adds what arrives. No barrier,
 //! no fence. MSCCL++'s NVLS packet kernel and NCCL's symmetric LL kernel over multicast do this.
 
-use super::nvls_two_shot::launch;
+use super::nvls_two_shot::InSwitch;
 use super::{Algorithm, Implementation, Protocol, Request};
 use crate::error::Result;
-use crate::schedule::build::{Builder, Part, trips};
-use crate::schedule::{Action, Collective, Lines, MessageId, Op, Role, Schedule};
+use crate::schedule::build::{Part, trips};
+use crate::schedule::{Action, Collective, Lines, MessageId, Op, Schedule};
 
 /// This algorithm.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -22,17 +22,12 @@ pub const ALGORITHM: Algorithm = Algorithm {
 const LINES: Lines = Lines::Ll;
 
 fn build(request: &Request<'_>) -> Result<Schedule> {
-    request.fabric.multicast(&request.gpus)?;
     let n = request.ranks();
     let kernel = request.kernel;
     let wire = LINES.wire_bytes(request.bytes) as u32;
-    let (blocks, threads) = launch(request, u64::from(wire));
-    let mut builder = Builder::new("multicast packets", &request.gpus, blocks, threads);
+    let all = InSwitch::new(request, "multicast packets", u64::from(wire))?;
+    let InSwitch { mut builder, group, inputs, outputs, blocks, threads } = all;
     let local = |rank: u32| request.gpus[rank as usize];
-    let all: Vec<u32> = (0..request.ranks()).collect();
-    let group = builder.multicast_group(&all);
-    let inputs = builder.buffers(Role::Input, request.bytes, local);
-    let outputs = builder.buffers(Role::Output, request.bytes, local);
     // Row by receiver, so that what a rank polls lies together: `inbox + to * n + from`.
     let mut inbox: Option<MessageId> = None;
     for to in 0..n {

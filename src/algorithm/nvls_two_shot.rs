@@ -10,7 +10,7 @@ use super::waiting::{self, barrier};
 use super::{Algorithm, Implementation, Protocol, Request};
 use crate::error::Result;
 use crate::schedule::build::{Builder, slice, trips};
-use crate::schedule::{Collective, Op, Role, Schedule};
+use crate::schedule::{BufferId, Collective, GroupId, Op, Role, Schedule};
 
 /// This algorithm.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -30,7 +30,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
 const THREADS: u32 = 1024;
 
 /// Blocks and threads of a multimem kernel for `bytes` of one rank: few full blocks.
-pub(super) fn launch(request: &Request<'_>, bytes: u64) -> (usize, u32) {
+fn launch(request: &Request<'_>, bytes: u64) -> (usize, u32) {
     let blocks_max = match request.kernel.implementation {
         // PyTorch launches at most 8 blocks of its multimem kernels.
         Implementation::TorchSymmMem => 8,
@@ -47,22 +47,54 @@ pub(super) fn launch(request: &Request<'_>, bytes: u64) -> (usize, u32) {
     (blocks as usize, threads)
 }
 
-fn build(request: &Request<'_>) -> Result<Schedule> {
-    request.fabric.multicast(&request.gpus)?;
-    let n = request.ranks();
-    let kernel = request.kernel;
-    waiting::check(request)?;
-    let (blocks, threads) = launch(request, request.bytes.div_ceil(u64::from(n)));
-    let mut builder = Builder::new("two-stage in the switch", &request.gpus, blocks, threads);
-    let local = |rank: u32| request.gpus[rank as usize];
-    let all: Vec<u32> = (0..request.ranks()).collect();
-    let group = builder.multicast_group(&all);
-    let inputs = builder.buffers(Role::Input, request.bytes, local);
-    let outputs = builder.buffers(Role::Output, request.bytes, local);
-    if let Some(start) = kernel.start_op(blocks) {
-        builder.push_all(start);
+/// A kernel of all ranks over the switch.
+pub(super) struct InSwitch {
+    pub(super) builder: Builder,
+    /// All ranks, as the switch knows them.
+    pub(super) group: GroupId,
+    pub(super) inputs: Vec<BufferId>,
+    pub(super) outputs: Vec<BufferId>,
+    pub(super) blocks: usize,
+    pub(super) threads: u32,
+}
+
+impl InSwitch {
+    /// A kernel whose ranks work on `share` bytes each, without operations.
+    ///
+    /// # Errors
+    /// GPUs without a switch that copies and adds.
+    pub(super) fn new(request: &Request<'_>, name: &str, share: u64) -> Result<InSwitch> {
+        request.fabric.multicast(&request.gpus)?;
+        let (blocks, threads) = launch(request, share);
+        let mut builder = Builder::new(name, &request.gpus, blocks, threads);
+        let local = |rank: u32| request.gpus[rank as usize];
+        let all: Vec<u32> = (0..request.ranks()).collect();
+        let group = builder.multicast_group(&all);
+        let inputs = builder.buffers(Role::Input, request.bytes, local);
+        let outputs = builder.buffers(Role::Output, request.bytes, local);
+        Ok(InSwitch { builder, group, inputs, outputs, blocks, threads })
     }
-    barrier(&mut builder, request, false);
+
+    /// The same up to the end of its first barrier.
+    ///
+    /// # Errors
+    /// As [`InSwitch::new`], and barriers that the machine cannot do.
+    pub(super) fn start(request: &Request<'_>, name: &str, share: u64) -> Result<InSwitch> {
+        let mut kernel = InSwitch::new(request, name, share)?;
+        waiting::check(request)?;
+        if let Some(start) = request.kernel.start_op(kernel.blocks) {
+            kernel.builder.push_all(start);
+        }
+        barrier(&mut kernel.builder, request, false);
+        Ok(kernel)
+    }
+}
+
+fn build(request: &Request<'_>) -> Result<Schedule> {
+    let n = request.ranks();
+    let share = request.bytes.div_ceil(u64::from(n));
+    let kernel = InSwitch::start(request, "two-stage in the switch", share)?;
+    let InSwitch { mut builder, group, inputs, outputs, blocks, threads } = kernel;
     for rank in 0..n {
         let (start, length) = slice(request.bytes, n, rank);
         for block in 0..blocks {
@@ -75,6 +107,6 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
         }
     }
     barrier(&mut builder, request, true);
-    builder.push_all(Op::Delay(kernel.end));
+    builder.push_all(Op::Delay(request.kernel.end));
     Ok(builder.finish(request.bytes, Some(Collective::AllReduce)))
 }
