@@ -4,6 +4,7 @@ use collsim::fabric::Calibration;
 use collsim::input::load_topology;
 use collsim::selection::nccl::Version;
 use collsim::selection::nccl::beliefs::Beliefs;
+use collsim::selection::nccl::environment::Settings;
 use collsim::selection::nccl::graph::{Graph, PathType};
 use collsim::selection::nccl::inventory::{
     CLASS_GPU, CLASS_NVSWITCH, Cpu, Function, Gpu, Inventory, NvLinks, Pci,
@@ -217,11 +218,12 @@ fn gpus_address_each_other_as_far_as_the_level_allows() {
 
 #[test]
 fn levels_are_read_in_both_spellings() {
-    let read = |text| PeerOptions::parse_level(text).expect("a level");
+    let parse = |text| Settings::parse(&format!("NCCL_P2P_LEVEL={text}"));
+    let read = |text| parse(text).expect("a level").peers.level.expect("told");
     assert_eq!([read("SYS"), read("5"), read("9")], [PathType::Sys; 3]);
-    assert_eq!([read("0"), read("3"), read("nvl")], [PathType::Loc, PathType::Phb, PathType::Nvl]);
-    for wrong in ["", "NET", "far", "-1"] {
-        assert!(PeerOptions::parse_level(wrong).is_err(), "{wrong}");
+    assert_eq!([read("0"), read("3"), read("NVL")], [PathType::Loc, PathType::Phb, PathType::Nvl]);
+    for wrong in ["", "NET", "far", "-1", "nvl"] {
+        assert!(parse(wrong).is_err(), "{wrong}");
     }
 }
 

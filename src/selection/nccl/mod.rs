@@ -20,7 +20,6 @@ mod price;
 pub mod search;
 pub mod setup;
 pub mod survey;
-pub mod symmetric;
 pub mod system;
 pub mod tables;
 pub mod transport;

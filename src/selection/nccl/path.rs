@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::graph::PathType;
 use super::system::{Link, LinkKind, Node, NodeKind, System};
-use crate::error::{Error, Result};
 
 /// A way from one device to another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,26 +33,6 @@ pub struct PeerOptions {
     pub apart: bool,
     /// No NVLink by way of another GPU (`NCCL_NVB_DISABLE`).
     pub no_relay: bool,
-}
-
-impl PeerOptions {
-    /// Reads the value of `NCCL_P2P_LEVEL`: a path type, or a digit of old.
-    ///
-    /// # Errors
-    /// When it is neither.
-    pub fn parse_level(text: &str) -> Result<PathType> {
-        if let Some(kind) = PathType::from_name(text).filter(|kind| *kind <= PathType::Sys) {
-            return Ok(kind);
-        }
-        let old = [PathType::Loc, PathType::Pix, PathType::Pxb, PathType::Phb, PathType::Sys];
-        match text.parse::<usize>() {
-            Ok(digit) => Ok(old[digit.min(old.len() - 1)]),
-            Err(_) => Err(Error::request(
-                format!("`{text}` is no value of NCCL_P2P_LEVEL"),
-                "LOC, NVL, NVB, C2C, PIX, PXB, P2C, PXN, PHB or SYS",
-            )),
-        }
-    }
 }
 
 /// Whether one GPU addresses another, and why.
