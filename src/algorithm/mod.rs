@@ -72,10 +72,15 @@ pub enum Transport {
     Peer,
     /// Host memory near the receiver (SHM).
     Host,
-    /// Host memory for the listed (from, to) rank pairs, peer memory for the rest.
-    HostFor(Vec<(u32, u32)>),
     /// A way for each listed (from, to) rank pair, peer memory written by the sender for the rest.
     Each(Vec<(u32, u32, Hop)>),
+}
+
+impl Transport {
+    /// Host memory for the listed (from, to) rank pairs, peer memory for the rest.
+    pub fn host_for(pairs: Vec<(u32, u32)>) -> Transport {
+        Transport::Each(pairs.into_iter().map(|(from, to)| (from, to, Hop::Host)).collect())
+    }
 }
 
 /// How data come from one rank to another.
@@ -149,8 +154,6 @@ impl Request<'_> {
             Transport::Peer if !self.fabric.peer_to_peer && apart => Hop::Host,
             Transport::Peer => Hop::Write,
             Transport::Host => Hop::Host,
-            Transport::HostFor(pairs) if pairs.contains(&(from, to)) => Hop::Host,
-            Transport::HostFor(_) => Hop::Write,
             Transport::Each(hops) => {
                 let told = hops.iter().find(|hop| (hop.0, hop.1) == (from, to));
                 told.map_or(Hop::Write, |hop| hop.2)

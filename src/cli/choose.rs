@@ -20,7 +20,6 @@ use crate::selection::nccl::cure::{Cure, cure};
 use crate::selection::nccl::environment::Settings;
 use crate::selection::nccl::graph::GraphFile;
 use crate::selection::nccl::inventory::Inventory;
-use crate::selection::nccl::path::PeerOptions;
 use crate::selection::nccl::setup::Setup;
 use crate::selection::nccl::survey::{Detection, survey};
 use crate::selection::nccl::transport::{Hop, Transport as HopTransport};
@@ -143,11 +142,12 @@ impl EngineQuestion<'_> {
 fn start(
     options: &Choose,
     version: Version,
-    settings: Settings,
+    mut settings: Settings,
     machine: &Machine,
     calibration: &Calibration,
     gpus: &[u32],
 ) -> Result<(Setup, Option<Cure>)> {
+    settings.peers.driver_refuses |= !machine.topology.settings.peer_to_peer;
     let beliefs = Beliefs::of(version)?;
     let inventory = match &settings.topology_file {
         Some(file) => {
@@ -157,11 +157,8 @@ fn start(
             inventory
         }
         None => {
-            let detection = Detection {
-                numa_per_socket: options.numa_per_socket,
-                gpus: gpus.iter().map(|&gpu| gpu as usize).collect(),
-                ..Detection::default()
-            };
+            let detection =
+                Detection { numa_per_socket: options.numa_per_socket, ..Detection::of(gpus) };
             survey(&machine.topology, calibration, &beliefs, &detection)?
         }
     };
@@ -172,12 +169,9 @@ fn start(
         }
         None => GraphFile::default(),
     };
-    let peer_to_peer = machine.topology.settings.peer_to_peer;
-    let cure = if given.ring.is_none() {
-        let peers = PeerOptions { driver_refuses: !peer_to_peer, ..settings.peers.clone() };
-        cure(&inventory, &beliefs, &peers, None)?
-    } else {
-        None
+    let cure = match given.ring {
+        None => cure(&inventory, &beliefs, &settings.peers, None)?,
+        Some(_) => None,
     };
     let given = match &cure {
         Some(cure) if options.cured => GraphFile {
@@ -194,7 +188,7 @@ fn start(
         }
         _ => given,
     };
-    let setup = Setup::new(inventory, version, settings, peer_to_peer, given)?;
+    let setup = Setup::new(inventory, beliefs, settings, given)?;
     Ok((setup, cure))
 }
 

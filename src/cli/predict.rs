@@ -17,6 +17,8 @@ use crate::prediction::barrier::BarrierTimes;
 use crate::prediction::{Case, CaseOptions, Machine};
 use crate::report::table::TableFormat;
 use crate::report::{assumptions, explain, first_screen, json, sizes};
+use crate::selection::nccl::environment::Settings;
+use crate::selection::nccl::survey::Detection;
 use crate::selection::nccl::{Setup, Version};
 use crate::sweep::Question;
 use crate::sweep::nearby::figures_of;
@@ -271,7 +273,11 @@ impl Around {
         let told = !options.algo.is_empty() || options.proto.is_some() || options.blocks.is_some();
         // A machine that NCCL's detection would not understand gets no row of its choice.
         let nccl = (!told)
-            .then(|| Setup::of(topology, &asked.calibration, gpus, Version::NEWEST).ok())
+            .then(|| {
+                let (detection, settings) = (Detection::of(gpus), Settings::default());
+                let version = Version::NEWEST;
+                Setup::of(topology, &asked.calibration, &detection, version, settings).ok()
+            })
             .flatten();
         let narrowed = !options.gpus.is_empty()
             || !options.algo.is_empty()

@@ -10,6 +10,6 @@ mod read;
 pub mod table;
 
 pub use observation::{
-    Carrier, Copy, Load, LoadKind, Memory, NcclCall, Observation, Pair, Run, Skipped,
+    Carrier, Copy, KernelCall, Load, LoadKind, Memory, NcclCall, Observation, Pair, Run, Skipped,
 };
 pub use read::{Record, read_directory, read_machine};

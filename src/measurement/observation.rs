@@ -93,10 +93,56 @@ pub struct NcclCall {
     pub gpus: Vec<u32>,
     /// Bytes as nccl-tests counts them.
     pub bytes: u64,
-    /// As of [`Run::Collective`].
+    /// As of [`KernelCall`].
     pub launched_in_turn: bool,
     /// The time is the mean of so few calls that the start of the first matters.
     pub first_of: Option<u32>,
+}
+
+/// A collective by a kernel that the source tells.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KernelCall {
+    /// What it computes.
+    pub collective: Collective,
+    /// Entry of the algorithm table.
+    pub algorithm: &'static str,
+    /// Protocol.
+    pub protocol: Protocol,
+    /// Whose kernel.
+    pub implementation: Implementation,
+    /// GPU of each rank.
+    pub gpus: Vec<u32>,
+    /// Bytes as nccl-tests counts them.
+    pub bytes: u64,
+    /// Blocks or channels a rank, where they are known.
+    pub blocks: Option<u32>,
+    /// Which memory carries it.
+    pub carrier: Carrier,
+    /// One process launches the call on every GPU in turn, without a graph, so that no call
+    /// can be shorter than that many stream launches.
+    pub launched_in_turn: bool,
+}
+
+impl KernelCall {
+    /// An all-reduce in Simple by peer memory, launched on all GPUs at once.
+    pub fn all_reduce(
+        algorithm: &'static str,
+        implementation: Implementation,
+        gpus: Vec<u32>,
+        bytes: u64,
+    ) -> KernelCall {
+        KernelCall {
+            collective: Collective::AllReduce,
+            algorithm,
+            protocol: Protocol::Simple,
+            implementation,
+            gpus,
+            bytes,
+            blocks: None,
+            carrier: Carrier::Peer,
+            launched_in_turn: false,
+        }
+    }
 }
 
 /// What ran. Each kind gives figures by number; an [`Observation`] says which one it is of.
@@ -137,27 +183,7 @@ pub enum Run {
     /// ended; figure i + 1 that of copy i by its own end; the last figure is the sum of these.
     Copies(Vec<Copy>),
     /// A collective; figure 0 is its time, us.
-    Collective {
-        /// What it computes.
-        collective: Collective,
-        /// Entry of the algorithm table.
-        algorithm: &'static str,
-        /// Protocol.
-        protocol: Protocol,
-        /// Whose kernel.
-        implementation: Implementation,
-        /// GPU of each rank.
-        gpus: Vec<u32>,
-        /// Bytes as nccl-tests counts them.
-        bytes: u64,
-        /// Blocks or channels a rank, where they are known.
-        blocks: Option<u32>,
-        /// Which memory carries it.
-        carrier: Carrier,
-        /// One process launches the call on every GPU in turn, without a graph, so that no call
-        /// can be shorter than that many stream launches.
-        launched_in_turn: bool,
-    },
+    Collective(KernelCall),
     /// A collective for which NCCL chooses all that its settings leave open; figure 0 is its time, us.
     Nccl(NcclCall),
 }

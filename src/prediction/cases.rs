@@ -179,7 +179,7 @@ pub fn all_reduces(machine: &Machine, gpus: &[u32]) -> Result<Vec<Case>> {
     }
     let by_host = machine.topology.ranks_apart(gpus);
     if !by_host.is_empty() && machine.nominal.fabric.peer_to_peer {
-        let transport = Transport::HostFor(by_host);
+        let transport = Transport::host_for(by_host);
         let title = "ring LL, far by host memory".to_owned();
         let host = Case { transport, title, extra: true, ..cases[0].clone() };
         cases.insert(1, host);

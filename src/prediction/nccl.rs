@@ -4,7 +4,9 @@
 use super::{Case, CaseOptions};
 use crate::algorithm::nccl::{Algorithm, BLOCK_THREADS_MIN, Collective as NcclCollective};
 use crate::algorithm::{self, Implementation, Protocol, Transport};
+use crate::error::{self, Error};
 use crate::selection::nccl::Setup;
+use crate::selection::nccl::setup::Plan;
 use crate::selection::nccl::transport::{Hop, Transport as HopTransport};
 use crate::workload::Collective;
 
@@ -16,6 +18,42 @@ fn entry(algorithm: Algorithm) -> Option<&'static str> {
         Algorithm::Nvls => Some("nvls"),
         _ => None,
     }
+}
+
+/// What NCCL takes for a call.
+pub struct Taken {
+    /// The choice.
+    pub plan: Plan,
+    /// The case that stands for it with its options, or why none does.
+    pub case: Result<(Case, CaseOptions), String>,
+}
+
+/// What NCCL takes for a call of `bytes`.
+///
+/// # Errors
+/// An all-to-all, which no tuner sees, and settings that leave no algorithm.
+pub fn taken(
+    setup: &Setup,
+    collective: Collective,
+    bytes: u64,
+    options: &CaseOptions,
+) -> error::Result<Taken> {
+    let plan = setup.plan(tuned(collective)?, bytes)?;
+    let (algorithm, protocol) = (plan.choice.algorithm, plan.choice.protocol);
+    Ok(Taken { plan, case: case_of(setup, collective, algorithm, protocol, bytes, options) })
+}
+
+/// NCCL's name of a collective for which its tuner chooses.
+///
+/// # Errors
+/// An all-to-all.
+pub fn tuned(collective: Collective) -> error::Result<NcclCollective> {
+    NcclCollective::of(collective).ok_or_else(|| {
+        Error::request(
+            "NCCL's tuner does not choose for an all-to-all: it is grouped sends and receives",
+            "simulate --collective all_to_all times it",
+        )
+    })
 }
 
 /// The case that stands for an algorithm and protocol of NCCL at a size, and the options that give

@@ -4,16 +4,15 @@ use serde::Serialize;
 
 use super::in_parallel;
 use super::nearby::{NearbyCheck, NearbyFigure};
-use crate::algorithm::nccl::Collective as NcclCollective;
 use crate::error::Result;
 use crate::fabric::bound::Bound;
-use crate::prediction::nccl::case_of;
+use crate::prediction::nccl::taken;
 use crate::prediction::throughput::chance_below;
 use crate::prediction::{Case, CaseOptions, CasePrediction, Exchange, Machine, Waterfall};
 use crate::selection::nccl::Setup;
 use crate::selection::nccl::setup::Plan;
 use crate::topology::Settings;
-use crate::workload::{Scenario, Step};
+use crate::workload::{Collective, Scenario, Step};
 
 /// What is asked.
 pub struct Question<'a> {
@@ -187,18 +186,16 @@ impl Question<'_> {
 
     /// What NCCL takes for a step; nothing for sends and receives, which no tuner sees.
     fn pick(&self, setup: &Setup, step: &Step) -> Result<Option<Pick>> {
-        let Some(collective) = NcclCollective::of(step.collective) else {
+        if step.collective == Collective::AllToAll {
             return Ok(None);
-        };
-        let plan = setup.plan(collective, step.bytes)?;
+        }
         let options = CaseOptions { every_call: None, ..self.options.clone() };
-        let (algorithm, protocol) = (plan.choice.algorithm, plan.choice.protocol);
-        let case = case_of(setup, step.collective, algorithm, protocol, step.bytes, &options);
-        let prediction = match case {
+        let taken = taken(setup, step.collective, step.bytes, &options)?;
+        let prediction = match taken.case {
             Ok((case, options)) => Some(case.predict(self.machine, step.bytes, &options)?),
             Err(_) => None,
         };
-        Ok(Some(Pick { plan, prediction }))
+        Ok(Some(Pick { plan: taken.plan, prediction }))
     }
 
     /// The row of an algorithm and protocol among those of the first screen.

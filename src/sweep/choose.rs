@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::in_parallel;
 use crate::algorithm::nccl::Collective as NcclCollective;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fabric::bound::Bound;
-use crate::prediction::nccl::case_of;
+use crate::prediction::nccl::{case_of, tuned};
 use crate::prediction::throughput::chance_below;
 use crate::prediction::{Case, CaseOptions, CasePrediction, Machine};
 use crate::selection::nccl::Setup;
@@ -96,12 +96,7 @@ impl Choosing<'_> {
     /// # Errors
     /// An all-to-all, settings that leave no algorithm, and those of the engine.
     pub fn answer(&self, sizes: &[u64], progress: &(dyn Fn() + Sync)) -> Result<Vec<Chosen>> {
-        let collective = NcclCollective::of(self.collective).ok_or_else(|| {
-            Error::request(
-                "NCCL's tuner does not choose for an all-to-all: it is grouped sends and receives",
-                "simulate --collective all_to_all times it",
-            )
-        })?;
+        let collective = tuned(self.collective)?;
         let mut chosen = sizes
             .iter()
             .map(|&bytes| self.plan(collective, bytes))

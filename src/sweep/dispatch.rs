@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::in_parallel;
 use crate::error::{Error, Result};
 use crate::prediction::cases::by_name;
-use crate::prediction::nccl::case_of;
+use crate::prediction::nccl::taken;
 use crate::prediction::{CaseOptions, CasePrediction, Machine};
 use crate::selection::nccl::Setup;
 use crate::selection::serving::{Dispatch, Facts, Query, Rules, Verdict};
@@ -84,10 +84,7 @@ impl Dispatching<'_> {
         let gpus = &self.options.gpus;
         let (name, kernel) = (verdict.algorithm.as_str(), verdict.implementation.as_str());
         if kernel == NCCL && name == "ring" {
-            let collective = Collective::AllReduce;
-            let plan = self.setup.plan(crate::algorithm::nccl::Collective::AllReduce, bytes)?;
-            let (algorithm, protocol) = (plan.choice.algorithm, plan.choice.protocol);
-            return match case_of(self.setup, collective, algorithm, protocol, bytes, self.options) {
+            return match taken(self.setup, Collective::AllReduce, bytes, self.options)?.case {
                 Ok((case, options)) => {
                     let prediction = case.predict(self.machine, bytes, &options)?;
                     Ok(Timed::Simulated(Box::new(prediction)))

@@ -100,7 +100,7 @@ impl NearbyFigure {
                 KernelName::P2pmark => Implementation::P2pmark,
             },
             transport: match self.far_by_host {
-                true => Transport::HostFor(machine.topology.ranks_apart(&gpus)),
+                true => Transport::host_for(machine.topology.ranks_apart(&gpus)),
                 false => Transport::Peer,
             },
             title: self.what.clone(),

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::experiment::Machine;
-use super::predict;
+use super::predict::{self, Call};
 use super::summary::{self, Group, Order, Unmatched};
 use super::tolerance::Tolerances;
 use crate::error::Result;
@@ -220,8 +220,8 @@ fn class(observation: &Observation) -> Class {
         _ => "large",
     };
     let kind = match &observation.run {
-        Run::Collective { algorithm, protocol, bytes, .. } => {
-            format!("{algorithm} {} {}", protocol.name(), size(*bytes))
+        Run::Collective(call) => {
+            format!("{} {} {}", call.algorithm, call.protocol.name(), size(call.bytes))
         }
         Run::Nccl(call) => size(call.bytes).to_owned(),
         _ => format!("{}", observation.figure.min(1)),
@@ -258,43 +258,59 @@ fn simulate(options: &CheckOptions, jobs: BTreeSet<Job>) -> Result<Figures> {
             free.insert(Machine::new(topology, calibration, compile)?);
         }
     }
-    let all: Vec<&Job> = jobs.iter().collect();
-    let keys: Vec<String> = all
+    let calls: Vec<(&Job, Option<Result<Call>>)> = jobs
         .par_iter()
         .map(|job| {
             let machine = &machines[&(job.topology.as_str(), job.regimes, job.variant)];
-            predict::alike(machine, &job.run)
+            (job, predict::call(machine, &job.run))
         })
         .collect();
-    // Jobs of one batch are run together: collectives that are the same, or large and the same but
-    // for their size, which start from one smaller call.
-    let mut batches: BTreeMap<(&str, bool, usize, String), Vec<&Job>> = BTreeMap::new();
-    for (job, key) in all.into_iter().zip(keys) {
-        let key = (job.topology.as_str(), job.regimes, job.variant, key);
-        batches.entry(key).or_default().push(job);
-    }
-    let batches: Vec<Vec<&Job>> = batches.into_values().collect();
-    let results: Vec<_> = batches
-        .par_iter()
+    let (batches, mut figures) = batches(calls);
+    let simulated: Vec<_> = batches
+        .into_par_iter()
         .with_max_len(1)
-        .flat_map_iter(|jobs| {
+        .flat_map_iter(|(jobs, calls)| {
             let first = jobs[0];
             let machine = &machines[&(first.topology.as_str(), first.regimes, first.variant)];
-            let figures = match &jobs[..] {
-                [job] => predict::figures(machine, &job.run).map(|figures| vec![figures]),
-                jobs => {
-                    let runs: Vec<&Run> = jobs.iter().map(|job| &job.run).collect();
-                    let times = predict::collectives(machine, &runs);
-                    times.map(|times| times.into_iter().map(|time| vec![time]).collect())
-                }
+            let figures = if calls.is_empty() {
+                predict::figures(machine, &first.run).map(|figures| vec![figures])
+            } else {
+                let times = predict::collectives(machine, calls);
+                times.map(|times| times.into_iter().map(|time| vec![time]).collect())
             };
-            jobs.iter().enumerate().map(move |(index, &job)| {
+            jobs.into_iter().enumerate().map(move |(index, job)| {
                 let own = figures.as_ref().map(|figures| figures[index].clone());
                 (job.clone(), own.map_err(ToString::to_string))
             })
         })
         .collect();
-    Ok(results.into_iter().collect())
+    figures.extend(simulated);
+    Ok(figures)
+}
+
+/// Jobs that are run together, with their calls if they are collectives: those that are the same, or
+/// large and the same but for their size, which start from one smaller call.
+type Batch<'a> = (Vec<&'a Job>, Vec<Call>);
+
+/// The batches, and the jobs whose call cannot be settled, with the reason.
+fn batches(calls: Vec<(&Job, Option<Result<Call>>)>) -> (Vec<Batch<'_>>, Figures) {
+    let mut batches: BTreeMap<(&str, bool, usize, String), Batch<'_>> = BTreeMap::new();
+    let mut failed = Figures::new();
+    for (job, call) in calls {
+        let (alike, call) = match call {
+            Some(Ok(call)) => (predict::alike(&call.0), Some(call)),
+            Some(Err(error)) => {
+                failed.insert(job.clone(), Err(error.to_string()));
+                continue;
+            }
+            None => (format!("{:?}", job.run), None),
+        };
+        let key = (job.topology.as_str(), job.regimes, job.variant, alike);
+        let (jobs, calls) = batches.entry(key).or_default();
+        jobs.push(job);
+        calls.extend(call);
+    }
+    (batches.into_values().collect(), failed)
 }
 
 fn figure(

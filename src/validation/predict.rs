@@ -9,10 +9,10 @@ use crate::algorithm::probe::{LoadGroup, LoadKind};
 use crate::algorithm::streams::Stream;
 use crate::error::{Error, Result};
 use crate::fabric::EndpointId;
-use crate::measurement::{self, Carrier, Copy, Memory, Pair, Run};
+use crate::measurement::{self, Carrier, Copy, KernelCall, Memory, Pair, Run};
 
 /// Calls back to back for the mean of a collective: the phase of polls matters to short ones only.
-fn calls(bytes: u64) -> u32 {
+pub(super) fn calls(bytes: u64) -> u32 {
     match bytes {
         0..=65_536 => 6,
         65_537..=262_144 => 3,
@@ -29,10 +29,10 @@ fn exact_copy_bytes(flows: usize) -> u64 {
     }
 }
 
-/// All figures of a run, numbered as [`Run`] says.
+/// All figures of a run that is no collective, numbered as [`Run`] says.
 ///
 /// # Errors
-/// When the machine has no such GPU, and those of the engine.
+/// When the machine has no such GPU, and those of the engine; a collective, which is a [`call`].
 pub fn figures(machine: &Machine<'_>, run: &Run) -> Result<Vec<f64>> {
     match run {
         Run::LoadMix { chase, loads } => load_mix(machine, *chase, loads),
@@ -50,20 +50,67 @@ pub fn figures(machine: &Machine<'_>, run: &Run) -> Result<Vec<f64>> {
             Ok(vec![machine.flag_one_way_ns([a, b], homes, *fenced)?])
         }
         Run::Copies(copies) => copy_rates(machine, copies),
-        Run::Collective { .. } | Run::Nccl(_) => Ok(vec![collectives(machine, &[run])?[0]]),
+        Run::Collective(_) | Run::Nccl(_) => {
+            Err(Error::request("this run is a collective", "report this"))
+        }
+    }
+}
+
+/// A collective as it is run, and the least time that launches leave it, us.
+pub type Call = (CollectiveRun, f64);
+
+/// The call of a run, with all that NCCL chooses settled; `None` for other runs.
+///
+/// # Errors
+/// When the machine has no such GPU, and what cannot be settled.
+pub fn call(machine: &Machine<'_>, run: &Run) -> Option<Result<Call>> {
+    let (call, gpus, in_turn) = match run {
+        Run::Collective(call) => (told(machine, call), &call.gpus, call.launched_in_turn),
+        Run::Nccl(call) => (nccl::run_of(machine, call), &call.gpus, call.launched_in_turn),
+        _ => return None,
+    };
+    let floor = || if in_turn { machine.fabric.launches_in_turn(gpus).as_us() } else { 0.0 };
+    Some(call.map(|call| (call, floor())))
+}
+
+/// The call of a kernel that the source tells.
+fn told(machine: &Machine<'_>, call: &KernelCall) -> Result<CollectiveRun> {
+    all_known(machine, &call.gpus)?;
+    Ok(CollectiveRun {
+        collective: call.collective,
+        algorithm: call.algorithm,
+        protocol: call.protocol,
+        implementation: call.implementation,
+        gpus: call.gpus.clone(),
+        bytes: call.bytes,
+        blocks: call.blocks,
+        threads: None,
+        orders: Vec::new(),
+        transport: transport(machine, call.carrier, &call.gpus),
+        calls: calls(call.bytes),
+        by_stream: false,
+        first_of: None,
+    })
+}
+
+/// What is the same for calls that [`collectives`] should get together: they are alike, or large
+/// and alike but for their size.
+pub fn alike(call: &CollectiveRun) -> String {
+    match call.bytes > exact_bytes(call.algorithm, call.gpus.len()) {
+        true => format!("{:?}", CollectiveRun { bytes: 0, ..call.clone() }),
+        false => format!("{call:?}"),
     }
 }
 
 /// Times of collectives that differ in nothing but their size and how they were launched, us.
 ///
 /// # Errors
-/// As [`figures`]. Runs of other kinds are refused.
-pub fn collectives(machine: &Machine<'_>, runs: &[&Run]) -> Result<Vec<f64>> {
+/// Those of the engine.
+pub fn collectives(machine: &Machine<'_>, runs: Vec<Call>) -> Result<Vec<f64>> {
     let mut times = vec![0.0; runs.len()];
     // Runs alike but for their size, with the places and sizes of their members.
     let mut alike: Vec<(CollectiveRun, Vec<usize>, Vec<u64>)> = Vec::new();
-    for (place, run) in runs.iter().enumerate() {
-        let (run, floor) = collective(machine, run)?;
+    for (place, (run, floor)) in runs.into_iter().enumerate() {
         times[place] = floor;
         let bytes = run.bytes;
         let common = CollectiveRun { bytes: 0, ..run };
@@ -86,68 +133,9 @@ pub fn collectives(machine: &Machine<'_>, runs: &[&Run]) -> Result<Vec<f64>> {
     Ok(times)
 }
 
-/// What is the same for runs that [`collectives`] should get together: they are alike, or large
-/// collectives that are alike but for their size.
-pub fn alike(machine: &Machine<'_>, run: &Run) -> String {
-    let call = match run {
-        Run::Collective { .. } | Run::Nccl(_) => collective(machine, run).ok(),
-        _ => None,
-    };
-    let Some((call, _)) = call else { return format!("{run:?}") };
-    match call.bytes > exact_bytes(call.algorithm, call.gpus.len()) {
-        true => format!("{:?}", CollectiveRun { bytes: 0, ..call }),
-        false => format!("{call:?}"),
-    }
-}
-
-/// The call of a run, and the least time that launches leave it, us.
-fn collective(machine: &Machine<'_>, run: &Run) -> Result<(CollectiveRun, f64)> {
-    let floor = |gpus: &[u32], launched_in_turn: bool| match launched_in_turn {
-        true => machine.fabric.launches_in_turn(gpus).as_us(),
-        false => 0.0,
-    };
-    match run {
-        Run::Collective {
-            collective,
-            algorithm,
-            protocol,
-            implementation,
-            gpus,
-            bytes,
-            blocks,
-            carrier,
-            launched_in_turn,
-        } => {
-            for &gpu in gpus {
-                known(machine, gpu)?;
-            }
-            let run = CollectiveRun {
-                collective: *collective,
-                algorithm,
-                protocol: *protocol,
-                implementation: *implementation,
-                gpus: gpus.clone(),
-                bytes: *bytes,
-                blocks: *blocks,
-                threads: None,
-                orders: Vec::new(),
-                transport: transport(machine, *carrier, gpus),
-                calls: calls(*bytes),
-                by_stream: false,
-                first_of: None,
-            };
-            Ok((run, floor(gpus, *launched_in_turn)))
-        }
-        Run::Nccl(call) => {
-            for &gpu in &call.gpus {
-                known(machine, gpu)?;
-            }
-            let run = nccl::run_of(machine, call)?;
-            let run = CollectiveRun { calls: calls(call.bytes), ..run };
-            Ok((run, floor(&call.gpus, call.launched_in_turn)))
-        }
-        _ => Err(Error::request("this run is no collective", "report this")),
-    }
+/// Whether the machine has all of these GPUs.
+pub(super) fn all_known(machine: &Machine<'_>, gpus: &[u32]) -> Result<()> {
+    gpus.iter().try_for_each(|&gpu| known(machine, gpu).map(|_| ()))
 }
 
 fn known(machine: &Machine<'_>, gpu: u32) -> Result<u32> {
@@ -189,7 +177,7 @@ fn transport(machine: &Machine<'_>, carrier: Carrier, gpus: &[u32]) -> Transport
     match carrier {
         Carrier::Peer => Transport::Peer,
         Carrier::Host => Transport::Host,
-        Carrier::HostBeyondSwitch => Transport::HostFor(machine.topology.ranks_apart(gpus)),
+        Carrier::HostBeyondSwitch => Transport::host_for(machine.topology.ranks_apart(gpus)),
     }
 }
 

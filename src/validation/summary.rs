@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::check::{CheckRow, Verdict};
 use super::tolerance::Tolerances;
 use crate::algorithm::Implementation;
-use crate::measurement::{Run, Skipped};
+use crate::measurement::{KernelCall, Run, Skipped};
 use crate::schedule::Collective;
 
 /// Rows of one experiment on one machine.
@@ -173,24 +173,15 @@ fn group(
 type Place = (String, String, Vec<u32>, u64, Option<u32>);
 
 fn place(row: &CheckRow) -> Option<(Place, String)> {
-    let (algorithm, protocol, implementation, gpus, bytes, blocks, carrier) = match &row.run {
-        Run::Collective {
-            collective: Collective::AllReduce,
-            algorithm,
-            protocol,
-            implementation,
-            gpus,
-            bytes,
-            blocks,
-            carrier,
-            ..
-        } => (algorithm, protocol, implementation, gpus, bytes, blocks, carrier),
+    let call = match &row.run {
+        Run::Collective(call) if call.collective == Collective::AllReduce => call,
         Run::Nccl(call) if call.collective == Collective::AllReduce => {
             let place = (row.machine.clone(), "libraries".to_owned(), call.gpus.clone());
             return Some(((place.0, place.1, place.2, call.bytes, None), "Nccl".to_owned()));
         }
         _ => return None,
     };
+    let KernelCall { algorithm, protocol, implementation, carrier, .. } = call;
     let probe = matches!(implementation, Implementation::Probe | Implementation::PairProbe);
     let experiment = if probe { row.experiment.clone() } else { "libraries".to_owned() };
     let name = if probe {
@@ -198,7 +189,7 @@ fn place(row: &CheckRow) -> Option<(Place, String)> {
     } else {
         format!("{implementation:?} {algorithm} {} {carrier:?}", protocol.name())
     };
-    Some(((row.machine.clone(), experiment, gpus.clone(), *bytes, *blocks), name))
+    Some(((row.machine.clone(), experiment, call.gpus.clone(), call.bytes, call.blocks), name))
 }
 
 /// Whether algorithms come out in the measured order.

@@ -32,7 +32,8 @@ fn dumped(name: &str) -> Inventory {
 
 fn setup(machine: Inventory, version: &str, variables: &str, given: GraphFile) -> Setup {
     let settings = Settings::parse(variables).expect("settings");
-    Setup::new(machine, self::version(version), settings, true, given).expect("a setup")
+    let beliefs = Beliefs::of(self::version(version)).expect("beliefs");
+    Setup::new(machine, beliefs, settings, given).expect("a setup")
 }
 
 /// What NCCL takes for an all-reduce of these bytes.

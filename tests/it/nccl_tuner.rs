@@ -5,6 +5,7 @@ use collsim::algorithm::Protocol;
 use collsim::algorithm::nccl::{Algorithm, Collective};
 use collsim::input::nccl_xml::read_system;
 use collsim::selection::nccl::Version;
+use collsim::selection::nccl::beliefs::Beliefs;
 use collsim::selection::nccl::constants::Constants;
 use collsim::selection::nccl::environment::Settings;
 use collsim::selection::nccl::graph::{Graph, GraphFile, PathType, Pattern};
@@ -331,8 +332,8 @@ fn a_dumped_machine_has_the_printed_model() {
         // The driver of that machine had no multicast.
         let settings = Settings::parse(&format!("NCCL_NVLS_ENABLE=0 {given}")).expect("settings");
         let version = Version::parse("2.28.9").expect("a version");
-        let given = GraphFile::default();
-        let setup = Setup::new(inventory.clone(), version, settings, true, given).expect("a setup");
+        let (beliefs, given) = (Beliefs::of(version).expect("beliefs"), GraphFile::default());
+        let setup = Setup::new(inventory.clone(), beliefs, settings, given).expect("a setup");
         let printed: Vec<_> =
             all.iter().filter(|row| row.get(0) == Some(setting)).cloned().collect();
         same_model(&setup.model, &printed);

@@ -2,10 +2,10 @@
 
 use super::standard::about;
 use super::{Sink, serving, told};
-use crate::algorithm::{Implementation, Protocol};
+use crate::algorithm::Implementation;
 use crate::error::Result;
 use crate::measurement::table::Row;
-use crate::measurement::{Carrier, NcclCall, Run};
+use crate::measurement::{KernelCall, NcclCall, Run};
 use crate::schedule::Collective;
 
 /// Up to here a call is summarised as a small one.
@@ -63,17 +63,8 @@ fn one_shot(sink: &mut Sink, row: &Row) -> Result<()> {
     let ranks = row.count(row.column("ranks")?)?;
     let bytes = size(row)?;
     let implementation = if sglang { Implementation::PcieOneShot } else { Implementation::P2pmark };
-    let run = Run::Collective {
-        collective: Collective::AllReduce,
-        algorithm: "one_shot_pull",
-        protocol: Protocol::Simple,
-        implementation,
-        gpus: (0..ranks).collect(),
-        bytes,
-        blocks: None,
-        carrier: Carrier::Peer,
-        launched_in_turn: false,
-    };
+    let gpus = (0..ranks).collect();
+    let run = Run::Collective(KernelCall::all_reduce("one_shot_pull", implementation, gpus, bytes));
     let large = if bytes > 1 << 20 { ", over 1 MB" } else { "" };
     let experiment = experiment(sink, "one-shot all-reduce", ranks, large);
     let who = if sglang { "sglang" } else { "p2pmark" };

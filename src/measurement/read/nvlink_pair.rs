@@ -4,8 +4,7 @@ use super::{About, Sink, one_link, ranks};
 use crate::algorithm::{Implementation, Protocol};
 use crate::error::Result;
 use crate::measurement::table::{Row, with_header, without_header};
-use crate::measurement::{Carrier, Copy, Load, LoadKind, Memory, Pair, Run};
-use crate::schedule::Collective;
+use crate::measurement::{Carrier, Copy, KernelCall, Load, LoadKind, Memory, Pair, Run};
 
 const PEER: Memory = Memory::Gpu(1);
 /// Channels that NCCL opened on this machine, logged (README.md of the folder).
@@ -131,17 +130,13 @@ fn nccl_row(sink: &mut Sink, row: &Row) -> Result<()> {
         "P2P_off_SHM" => (small, Carrier::Host, CHANNELS_BY_HOST),
         _ => return Err(row.wrong(format!("there is no setting `{setting}`"))),
     };
-    let run = Run::Collective {
-        collective: Collective::AllReduce,
-        algorithm: "ring",
+    let gpus = (0..ranks).collect();
+    let run = Run::Collective(KernelCall {
         protocol,
-        implementation: Implementation::Nccl,
-        gpus: (0..ranks).collect(),
-        bytes: u64::from(bytes),
         blocks: Some(channels),
         carrier,
-        launched_in_turn: false,
-    };
+        ..KernelCall::all_reduce("ring", Implementation::Nccl, gpus, u64::from(bytes))
+    });
     let median = row.number(row.column("median_us")?)?;
     // What NCCL chose was logged for a part of the sizes only.
     let fit = setting != "free";

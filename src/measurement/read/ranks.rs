@@ -4,8 +4,7 @@ use super::{About, Sink};
 use crate::algorithm::{Implementation, Protocol};
 use crate::error::Result;
 use crate::measurement::table::Row;
-use crate::measurement::{Carrier, Run};
-use crate::schedule::Collective;
+use crate::measurement::{Carrier, KernelCall, Run};
 
 /// The algorithm that a kernel of the probe is, with its protocol.
 pub(super) fn kernel(row: &Row, name: &str) -> Result<(&'static str, Protocol)> {
@@ -37,22 +36,16 @@ pub(super) fn add(
     let blocks = row.count(row.after("blocks")?)?;
     let bytes = row.count(row.after("bytes")?)?;
     let p50 = row.number(row.after("p50")?)?;
-    let run = Run::Collective {
-        collective: Collective::AllReduce,
-        algorithm,
+    // The two-GPU probes were compiled with other groups of loads.
+    let implementation =
+        if ranks > per_gpu { Implementation::PairProbe } else { Implementation::Probe };
+    let gpus = (0..ranks).map(|rank| rank / per_gpu).collect();
+    let run = Run::Collective(KernelCall {
         protocol,
-        // The two-GPU probes were compiled with other groups of loads.
-        implementation: if ranks > per_gpu {
-            Implementation::PairProbe
-        } else {
-            Implementation::Probe
-        },
-        gpus: (0..ranks).map(|rank| rank / per_gpu).collect(),
-        bytes: u64::from(bytes),
         blocks: Some(blocks),
         carrier,
-        launched_in_turn: false,
-    };
+        ..KernelCall::all_reduce(algorithm, implementation, gpus, u64::from(bytes))
+    });
     let text = format!("{name} {ranks} ranks, {blocks} blocks, {bytes} B");
     sink.add(row, About::new(experiment, text).fit(fit), run, 0, (p50, "us"));
     Ok(())

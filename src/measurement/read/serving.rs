@@ -3,11 +3,10 @@
 use super::Sink;
 use super::collective::{experiment, size, time_us};
 use super::standard::about;
-use crate::algorithm::{Implementation, Protocol};
+use crate::algorithm::Implementation;
 use crate::error::Result;
 use crate::measurement::table::Row;
-use crate::measurement::{Carrier, Run};
-use crate::schedule::Collective;
+use crate::measurement::{KernelCall, Run};
 
 /// The first rank count that holds gives the size, below which or up to which a kernel is taken.
 type Limits = [(u32, u64); 3];
@@ -40,17 +39,8 @@ pub(super) fn read(sink: &mut Sink, row: &Row) -> Result<()> {
             return Ok(());
         }
     };
-    let run = Run::Collective {
-        collective: Collective::AllReduce,
-        algorithm,
-        protocol: Protocol::Simple,
-        implementation,
-        gpus: (0..ranks).collect(),
-        bytes,
-        blocks: None,
-        carrier: Carrier::Peer,
-        launched_in_turn: false,
-    };
+    let gpus = (0..ranks).collect();
+    let run = Run::Collective(KernelCall::all_reduce(algorithm, implementation, gpus, bytes));
     let experiment = experiment(sink, what, ranks, "");
     let about = about(sink, row, experiment, format!("{name} {ranks} GPUs {bytes} B"))?;
     sink.add(row, about, run, 0, (time_us(row)?, "us"));

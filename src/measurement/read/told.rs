@@ -7,8 +7,7 @@ use crate::algorithm::ring::LL_BYTES_A_RANK;
 use crate::algorithm::{Implementation, Protocol};
 use crate::error::Result;
 use crate::measurement::table::Row;
-use crate::measurement::{Carrier, Run};
-use crate::schedule::Collective;
+use crate::measurement::{Carrier, KernelCall, Run};
 
 /// The protocol that is told, or that the sizes at which NCCL left LL on like machines suggest.
 fn protocol(told: &str, bytes: u64, ranks: u32) -> Protocol {
@@ -39,18 +38,15 @@ pub(super) fn nccl(sink: &mut Sink, row: &Row, launched_in_turn: bool) -> Result
     let told = row.column("protocol")?.to_uppercase();
     let protocol = protocol(&told, bytes, ranks);
     let channels = row.column("channels")?;
-    let run = Run::Collective {
-        collective: Collective::AllReduce,
-        algorithm: "ring",
+    // Rows of two groups of like GPUs count together, as runs of the first group.
+    let gpus = (0..ranks).collect();
+    let run = Run::Collective(KernelCall {
         protocol,
-        implementation: Implementation::Nccl,
-        // Rows of two groups of like GPUs count together, as runs of the first group.
-        gpus: (0..ranks).collect(),
-        bytes,
         blocks: if channels.is_empty() { None } else { Some(row.count(channels)?) },
         carrier: carrier(condition),
         launched_in_turn,
-    };
+        ..KernelCall::all_reduce("ring", Implementation::Nccl, gpus, bytes)
+    });
     let large = if bytes > SMALL_BYTES { ", over 256 KB" } else { "" };
     let stated = match (told.contains("CHOSEN"), protocol) {
         (true, Protocol::Simple) => " Simple chosen",

@@ -10,7 +10,7 @@ use super::environment::Settings;
 use super::graph::GraphFile;
 use super::inventory::Inventory;
 use super::launch::{channels, split};
-use super::path::{Paths, PeerOptions};
+use super::path::Paths;
 use super::search::{Graphs, search_rest};
 use super::survey::{Detection, survey};
 use super::system::System;
@@ -73,43 +73,37 @@ pub struct Price {
 }
 
 impl Setup {
-    /// Starts a communicator of some GPUs of a machine as NCCL would find it, with nothing set.
+    /// Starts a communicator of a machine's GPUs as NCCL would find them.
     ///
     /// # Errors
     /// As [`survey`] and [`Setup::new`].
     pub fn of(
         topology: &Topology,
         calibration: &Calibration,
-        gpus: &[u32],
+        detection: &Detection,
         version: Version,
+        mut settings: Settings,
     ) -> Result<Setup> {
         let beliefs = Beliefs::of(version)?;
-        let detection = Detection {
-            gpus: gpus.iter().map(|&gpu| gpu as usize).collect(),
-            ..Detection::default()
-        };
-        let inventory = survey(topology, calibration, &beliefs, &detection)?;
-        let peer_to_peer = topology.settings.peer_to_peer;
-        Setup::new(inventory, version, Settings::default(), peer_to_peer, GraphFile::default())
+        let inventory = survey(topology, calibration, &beliefs, detection)?;
+        settings.peers.driver_refuses |= !topology.settings.peer_to_peer;
+        Setup::new(inventory, beliefs, settings, GraphFile::default())
     }
 
-    /// Starts a communicator of all GPUs of a machine. `peer_to_peer`: the driver lets GPUs address
-    /// each other.
+    /// Starts a communicator of all GPUs of a machine, by NCCL of the version of `beliefs`.
     ///
     /// # Errors
     /// An inventory that is no machine, or a version without constants.
     pub fn new(
         inventory: Inventory,
-        version: Version,
+        beliefs: Beliefs,
         settings: Settings,
-        peer_to_peer: bool,
         given: GraphFile,
     ) -> Result<Setup> {
-        let beliefs = Beliefs::of(version)?;
+        let version = beliefs.version();
         let constants = Constants::of(version)?;
         let system = System::new(&inventory, &beliefs)?;
-        let peers = PeerOptions { driver_refuses: !peer_to_peer, ..settings.peers.clone() };
-        let paths = Paths::new(&system, &peers, beliefs.same_device());
+        let paths = Paths::new(&system, &settings.peers, beliefs.same_device());
         let mut graphs = search_rest(&system, &paths, &beliefs, 1, &given);
         // Rings and trees share channels, so the fewer count.
         let both = graphs.ring.channels.len().min(graphs.tree.channels.len());

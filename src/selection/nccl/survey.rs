@@ -27,6 +27,14 @@ impl Default for Detection {
     }
 }
 
+impl Detection {
+    /// Of ranks on these GPUs, in their order.
+    pub fn of(gpus: &[u32]) -> Detection {
+        let gpus = gpus.iter().map(|&gpu| gpu as usize).collect();
+        Detection { gpus, ..Detection::default() }
+    }
+}
+
 /// Host bridges have quadrants 0 to 3.
 const QUADRANTS: u32 = 4;
 /// Bus id of the NVSwitches, which NCCL takes as one.

@@ -116,9 +116,9 @@ impl Verdict {
                 Confidence::Inferred => " (inferred)",
                 _ => "",
             };
+            let Refusal { why, rule_of, library, lifted_by, .. } = refusal;
             out.push_str(&format!(
-                "  why     {}\n  rule    {} ({}){sure}\n  lifted  by {}\n",
-                refusal.why, refusal.rule_of, refusal.library, refusal.lifted_by
+                "  why     {why}\n  rule    {rule_of} ({library}){sure}\n  lifted  by {lifted_by}\n"
             ));
         }
         out
