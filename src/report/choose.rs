@@ -7,11 +7,11 @@ use super::number::{percent, short, with_range};
 use super::table::{Table, TableFormat};
 use crate::algorithm::nccl::Algorithm;
 use crate::prediction::CasePrediction;
-use crate::selection::nccl::Setup;
 use crate::selection::nccl::cure::Cure;
 use crate::selection::nccl::graph::Graph;
 use crate::selection::nccl::system::LinkKind;
 use crate::selection::nccl::transport::Hop;
+use crate::selection::nccl::{Setup, Version};
 use crate::sweep::choose::{Candidate, Choosing, Chosen};
 
 /// A choice that costs less than this is not worth a word.
@@ -69,6 +69,10 @@ fn heading(choosing: &Choosing<'_>, cure: Option<&Cure>) -> String {
     }
     for (index, line) in told.iter().enumerate() {
         let _ = writeln!(out, "  {}{line}", if index == 0 { "hops      " } else { "          " });
+    }
+    if setup.version > Version::NEWEST {
+        let newest = Version::NEWEST;
+        let _ = writeln!(out, "  note      newer than any known here: taken as NCCL {newest}");
     }
     let assumed = setup.inventory.assumed.iter().chain(&setup.graphs.not_modelled);
     for line in assumed {

@@ -3,7 +3,7 @@
 
 use collsim::algorithm::Protocol;
 use collsim::algorithm::nccl::{Algorithm, Collective};
-use collsim::selection::nccl::plugin;
+use collsim::selection::nccl::{Version, plugin};
 use serde_json::Value;
 
 use crate::cli::simulate;
@@ -82,6 +82,17 @@ fn written_files_are_read_back() {
         assert!(covered, "{name}");
     }
     std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn a_version_newer_than_any_known_is_told() {
+    let page = |version| {
+        let arguments = ["choose", "--topo", "h200x2-nvlink-pair", "--sizes", SIZE];
+        simulate(&[&arguments[..], &["--nccl", version]].concat()).out
+    };
+    let known = Version::NEWEST;
+    assert!(page("9.9").contains(&format!("taken as NCCL {known}")));
+    assert!(!page(&known.to_string()).contains("taken as NCCL"));
 }
 
 #[test]
