@@ -1,6 +1,7 @@
 //! The event loop: takes what actors are ready to do, injects it into a network, pops the next
 //! event, handles it. Generic over the network model, so that nothing is looked up at run time.
 
+pub mod arrival;
 pub mod event_queue;
 mod executor;
 pub mod network;
@@ -8,6 +9,7 @@ pub mod outcome;
 pub mod pool;
 pub mod slots;
 
+pub use arrival::{Arrivals, Stay};
 pub use executor::{RunOptions, run};
 pub use outcome::{BlockUse, Outcome};
 

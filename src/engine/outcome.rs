@@ -1,5 +1,6 @@
 //! What a run leaves behind, as plain data.
 
+use super::arrival::{Arrivals, Stay};
 use super::network::LinkUse;
 use crate::units::Time;
 
@@ -17,6 +18,8 @@ pub struct BlockUse {
 /// What happened.
 #[derive(Clone, Debug)]
 pub struct Outcome {
+    /// How long each rank computed before each call.
+    pub arrivals: Arrivals,
     /// When each rank ended each call: `[call][rank]`.
     pub call_ends: Vec<Vec<Time>>,
     /// Calls simulated.
@@ -36,6 +39,20 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// When a rank came to a call: when it had ended the call before and computed.
+    pub fn arrived(&self, call: usize, rank: usize) -> Time {
+        let before = if call == 0 { Time::ZERO } else { self.call_ends[call - 1][rank] };
+        before + self.arrivals.gap(call, rank)
+    }
+
+    /// Every rank's stay in a call.
+    pub fn stays(&self, call: usize) -> Vec<Stay> {
+        let ranks = 0..self.call_ends[call].len();
+        let last = ranks.clone().map(|rank| self.arrived(call, rank)).max().unwrap_or_default();
+        let ends = &self.call_ends[call];
+        ranks.map(|rank| Stay::new(self.arrived(call, rank), ends[rank], last)).collect()
+    }
+
     /// When the last rank ended a call.
     pub fn call_end(&self, call: usize) -> Time {
         self.call_ends[call].iter().copied().max().unwrap_or_default()

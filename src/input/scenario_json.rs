@@ -57,6 +57,11 @@ fn check(scenario: &Scenario) -> Vec<Problem> {
             let message = format!("{} bytes are out of range", step.bytes);
             wrong(message, format!("steps[{index}].bytes"), "1 byte to 1024G a call");
         }
+        let arrival = step.arrival.as_ref();
+        if let Some(fault) = arrival.and_then(|arrival| arrival.fault(scenario.tensor_parallel)) {
+            let path = format!("steps[{index}].arrival");
+            wrong(fault, path, "docs/scenario-files.md tells how arrivals are given");
+        }
         if scenario.steps[..index].iter().any(|earlier| earlier.name == step.name) {
             let message = format!("step `{}` is defined twice", step.name);
             wrong(message, format!("steps[{index}].name"), "give each step its own name");

@@ -6,6 +6,7 @@ pub mod case;
 pub mod cases;
 pub mod experts;
 pub mod growth;
+pub mod in_place;
 pub mod machine;
 pub mod nccl;
 pub mod options;
@@ -16,6 +17,7 @@ pub mod waterfall;
 
 pub use bottleneck::Bottleneck;
 pub use case::{Case, CasePrediction};
+pub use in_place::InPlace;
 pub use machine::Machine;
 pub use options::CaseOptions;
 pub use range::Range;

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use super::in_place;
 use super::machine::{links_line, paths_line, settings};
 use super::number::{percent, short, shorter, signed_percent, with_range};
 use crate::prediction::{CasePrediction, Machine, Range};
@@ -37,6 +38,7 @@ pub fn first_screen(question: &Question<'_>, answer: &Answer, notes: &[String]) 
     best(&mut out, question, answer);
     out.push('\n');
     waterfall(&mut out, question, answer);
+    out.push_str(&in_place::text(answer));
     regimes(&mut out, answer);
     throughput(&mut out, question, answer);
     passes(&mut out, question, answer);

@@ -39,6 +39,7 @@ pub fn answer(question: &Question<'_>, answer: &Answer, seed: u64) -> Result<Val
         .collect();
     value["steps"] = Value::Array(steps);
     value["predictions"] = json!(answer.rows.iter().flatten().collect::<Vec<&CasePrediction>>());
+    value["in_place"] = json!(answer.in_place);
     value["nccl_takes"] = json!(answer.picks);
     value["one_stage_sum"] = json!(answer.waterfall);
     value["exchanges"] = json!(answer.exchanges);

@@ -6,6 +6,7 @@ pub mod dispatch;
 pub mod explain;
 pub mod first_screen;
 pub mod hash;
+mod in_place;
 pub mod json;
 pub mod machine;
 pub mod memory;

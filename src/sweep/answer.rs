@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::fabric::bound::Bound;
 use crate::prediction::nccl::taken;
 use crate::prediction::throughput::chance_below;
-use crate::prediction::{Case, CaseOptions, CasePrediction, Exchange, Machine, Waterfall};
+use crate::prediction::{Case, CaseOptions, CasePrediction, Exchange, InPlace, Machine, Waterfall};
 use crate::selection::nccl::Setup;
 use crate::selection::nccl::setup::Plan;
 use crate::topology::Settings;
@@ -38,6 +38,8 @@ pub struct Answer {
     pub steps: Vec<StepAnswer>,
     /// `[case][step]`.
     pub rows: Vec<Vec<CasePrediction>>,
+    /// `[case][step]` for ranks that do not come together, where the step says so.
+    pub in_place: Vec<Vec<Option<InPlace>>>,
     /// What NCCL takes at each step, where it can be said.
     pub picks: Vec<Pick>,
     /// Of the one-stage pull at the last step.
@@ -91,7 +93,7 @@ enum Job<'a> {
 }
 
 enum Done {
-    Case(Box<CasePrediction>),
+    Case(Box<CasePrediction>, Option<InPlace>),
     Pick(Option<Box<Pick>>),
     Wiring(f64),
     Nearby(Box<NearbyCheck>),
@@ -125,16 +127,20 @@ impl Question<'_> {
         jobs.extend(self.nearby.iter().map(Job::Nearby));
         let done = in_parallel(&jobs, |job| self.run(job))?;
         let (mut rows, mut wiring_us, mut nearby) = (Vec::new(), Vec::new(), Vec::new());
-        let mut picks = Vec::new();
+        let (mut picks, mut in_place) = (Vec::new(), Vec::new());
         for result in done {
             match result {
-                Done::Case(prediction) => rows.push(*prediction),
+                Done::Case(prediction, stay) => {
+                    rows.push(*prediction);
+                    in_place.push(stay);
+                }
                 Done::Pick(pick) => picks.extend(pick.map(|pick| *pick)),
                 Done::Wiring(us) => wiring_us.push(us),
                 Done::Nearby(check) => nearby.push(*check),
             }
         }
         rows.reverse();
+        in_place.reverse();
         let rows: Vec<Vec<CasePrediction>> =
             rows.chunks(steps.len()).map(<[CasePrediction]>::to_vec).collect();
         let pull = self.index_of("one_shot_pull", "Simple");
@@ -151,6 +157,7 @@ impl Question<'_> {
             wirings: self.wirings(&wiring_us, &main, last),
             nearby,
             picks,
+            in_place: in_place.chunks(steps.len()).map(<[_]>::to_vec).collect(),
             rows,
         })
     }
@@ -161,7 +168,11 @@ impl Question<'_> {
                 let mut options = self.options.clone();
                 options.every_call = options.every_call.map(|_| step.calls);
                 let prediction = case.predict(self.machine, step.bytes, &options)?;
-                Ok(Done::Case(Box::new(prediction)))
+                let arrival = step.arrival.as_ref();
+                let stay = arrival
+                    .map(|arrival| InPlace::of(case, self.machine, step, arrival, &options))
+                    .transpose()?;
+                Ok(Done::Case(Box::new(prediction), stay))
             }
             Job::Pick(setup, step) => Ok(Done::Pick(self.pick(setup, step)?.map(Box::new))),
             Job::Wiring(machine, case, step) => {

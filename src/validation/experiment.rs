@@ -166,10 +166,10 @@ impl<'a> Machine<'a> {
             let schedule = probe::load_mix(&self.fabric, chase, groups);
             simulate(&self.fabric, &schedule, Fidelity::Packet, options)
         };
-        let outcome = run(long, options)?;
+        let outcome = run(long, options.clone())?;
         let chase_ns = if chase.is_some() {
             // The difference of two lengths leaves the warm-up out.
-            let before = run(short, options)?;
+            let before = run(short, options.clone())?;
             (outcome.ended.as_ns() - before.ended.as_ns()) / f64::from(long - short)
         } else {
             0.0

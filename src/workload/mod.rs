@@ -1,12 +1,16 @@
 //! What the ranks ask for: the named collective calls of one step of a model, and what people
 //! reported of it.
 
+mod arrival;
 mod collective;
+mod draw;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use arrival::{Arrival, Distribution, Drawn};
 pub use collective::Collective;
+pub use draw::uniform;
 
 /// A model under tensor parallelism: its steps as calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,8 +41,8 @@ pub struct Scenario {
     pub reported: Vec<Reported>,
 }
 
-/// One kind of step: equal calls, back to back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// One kind of step: equal calls, back to back unless ranks compute between them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// Its name, such as `decode` or `verify`.
@@ -53,6 +57,9 @@ pub struct Step {
     /// Type of an element.
     #[serde(default)]
     pub dtype: ElementType,
+    /// How long ranks compute before each call; nothing: they come together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival: Option<Arrival>,
 }
 
 /// Type of an element.

@@ -1,5 +1,6 @@
 //! One binary for all integration tests, a module a question.
 
+mod arrival;
 mod bad_input;
 mod barrier;
 mod bless;

@@ -5,11 +5,12 @@ mod copy;
 mod multicast;
 mod ops;
 
+use super::arrival::Arrivals;
 use super::event_queue::EventQueue;
 use super::network::{ActorId, Context, NONE, Network, Notice, Wrapped};
 use super::outcome::{BlockUse, Outcome};
 use super::slots::{SlotRange, Slots};
-use crate::error::{Result, Stuck};
+use crate::error::{Error, Result, Stuck};
 use std::collections::VecDeque;
 
 use crate::fabric::{EndpointId, Fabric};
@@ -17,10 +18,12 @@ use crate::schedule::{Executor as BlockExecutor, Op, Schedule, WARP_BYTES, pages
 use crate::units::Time;
 
 /// Choices of a run.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunOptions {
     /// How often the schedule is run, back to back.
     pub calls: u32,
+    /// How long each rank computes before each call.
+    pub arrivals: Arrivals,
     /// Bytes of blocks are counted from this time.
     pub counted_from: Time,
     /// End of a run of background blocks alone.
@@ -33,6 +36,7 @@ impl Default for RunOptions {
     fn default() -> RunOptions {
         RunOptions {
             calls: 1,
+            arrivals: Arrivals::AT_ONCE,
             counted_from: Time::ZERO,
             stop_at: Time::MAX,
             events_max: 20_000_000_000,
@@ -43,30 +47,39 @@ impl Default for RunOptions {
 /// Runs a schedule over a network.
 ///
 /// # Errors
-/// When operations wait for each other or the event limit is reached.
+/// When operations wait for each other or the event limit is reached; when blocks that never end
+/// are to wait between calls.
 pub fn run<N: Network>(
     fabric: &Fabric,
     schedule: &Schedule,
     mut network: N,
     options: RunOptions,
 ) -> Result<Outcome> {
+    let endless = schedule.ranks.iter().flat_map(|rank| &rank.blocks).any(|b| b.background);
+    if endless && !options.arrivals.at_once() {
+        let help = "give arrivals to a collective, not to a load that runs until others end";
+        return Err(Error::request("blocks that never end have no next call to come to", help));
+    }
     network.set_slowed(&fabric.slowed_links(&schedule.flows()));
+    let (stop_at, events_max) = (options.stop_at, options.events_max);
     let mut machine = Machine::new(fabric, schedule, network, options);
     for actor in 0..machine.actors.len() as u32 {
-        machine.queue.push(Time::ZERO, Wrapped::Wake(actor));
+        let rank = machine.blocks[machine.actors[actor as usize].block as usize].rank;
+        let arrival = machine.options.arrivals.gap(0, rank as usize);
+        machine.queue.push(arrival, Wrapped::Wake(actor));
     }
     while let Some((now, event)) = machine.queue.pop() {
-        if now > options.stop_at || machine.running == 0 && machine.foreground {
+        if now > stop_at || machine.running == 0 && machine.foreground {
             break;
         }
         machine.handle(now, event);
         machine.events += 1;
-        if machine.events >= options.events_max {
-            let (limit, waiting) = (options.events_max, machine.culprits());
+        if machine.events >= events_max {
+            let (limit, waiting) = (events_max, machine.culprits());
             return Err(Stuck::EventLimit { limit, reached: now, waiting }.into());
         }
     }
-    if machine.foreground && machine.running > 0 && options.stop_at == Time::MAX {
+    if machine.foreground && machine.running > 0 && stop_at == Time::MAX {
         return Err(Stuck::Deadlock { waiting: machine.culprits() }.into());
     }
     Ok(machine.outcome())
@@ -254,7 +267,6 @@ impl<'a, N: Network> Machine<'a, N> {
             fabric,
             schedule,
             network,
-            options,
             queue: EventQueue::new(),
             notices: Vec::new(),
             slots: Slots::new(slots_per_call as usize * options.calls as usize),
@@ -265,6 +277,7 @@ impl<'a, N: Network> Machine<'a, N> {
             waiting_room: vec![VecDeque::new(); fabric.gpu_count],
             last_nvlink_store: vec![None; fabric.gpu_count],
             call_ends: vec![vec![Time::ZERO; ranks.len()]; options.calls as usize],
+            options,
             running,
             foreground: running > 0,
             actors,
@@ -445,6 +458,7 @@ impl<'a, N: Network> Machine<'a, N> {
             blocks[block.rank as usize].push(block.used);
         }
         Outcome {
+            arrivals: self.options.arrivals,
             call_ends: self.call_ends,
             calls: self.options.calls,
             links: self.network.link_use(),

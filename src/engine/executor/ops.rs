@@ -76,7 +76,13 @@ impl<N: Network> Machine<'_, N> {
         if record.call + 1 < self.options.calls {
             record.call += 1;
             record.position = 0;
-            return true;
+            if self.options.arrivals.at_once() {
+                return true;
+            }
+            let (call, rank) = (record.call as usize, block.rank as usize);
+            let gap = self.options.arrivals.gap(call, rank);
+            self.meet(actor, rank, gap);
+            return false;
         }
         record.state = State::Done;
         self.running -= 1;
@@ -249,6 +255,12 @@ impl<N: Network> Machine<'_, N> {
     /// All blocks of a rank meet, then pass `time`.
     fn kernel_start(&mut self, actor: ActorId, block: usize, time: Time) -> Next {
         let rank = self.blocks[block].rank as usize;
+        self.meet(actor, rank, time);
+        Next::Waits
+    }
+
+    /// An actor waits for all of its rank, then for `time`.
+    fn meet(&mut self, actor: ActorId, rank: usize, time: Time) {
         self.ranks[rank].at_start += 1;
         self.actors[actor as usize].state = State::Kernel;
         if self.ranks[rank].at_start == self.ranks[rank].actor_count {
@@ -258,7 +270,6 @@ impl<N: Network> Machine<'_, N> {
                 self.resume(other, self.now + time);
             }
         }
-        Next::Waits
     }
 
     fn block_barrier(&mut self, actor: ActorId, block: usize) -> Next {
