@@ -15,6 +15,8 @@ pub mod units;
 
 pub mod error;
 
+pub mod lines;
+
 pub mod suggestion;
 
 pub mod topology;

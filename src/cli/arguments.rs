@@ -43,12 +43,24 @@ pub(super) enum Command {
     Constants(Constants),
 }
 
+/// The machine.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Machine {
+    /// Machine: the name of a built-in one (`simulate topo list`), or a file as it is, `-` for a
+    /// pipe: topology JSON, nvidia-smi, lspci, NCCL, hwloc; named again, several files merge.
+    #[arg(long, value_name = "FILE|NAME")]
+    pub(super) topo: Vec<String>,
+    /// What the files do not say: gpu=MODEL, switch=MODEL, cpu=MODEL, sockets=N, pcie=5x16.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(super) assume: Vec<String>,
+}
+
 /// Options of a prediction.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Predict {
-    /// Machine: a topology file, `-`, or the name of a built-in one (`simulate topo list`).
-    #[arg(long, value_name = "FILE|NAME")]
-    pub(super) topo: Option<String>,
+    /// The machine.
+    #[command(flatten)]
+    pub(super) machine: Machine,
     /// Workload: a scenario file or the name of a built-in one (`simulate scenarios`).
     #[arg(long, value_name = "FILE|NAME", default_value = "kimi-k25-tp8")]
     pub(super) scenario: String,
@@ -169,11 +181,30 @@ pub(super) enum Stage {
 pub(super) enum Topo {
     /// Links, paths and the matrix of nvidia-smi.
     Show {
-        /// A topology file, `-`, or the name of a built-in one.
-        topo: String,
+        /// The name of a built-in one, or files of one machine in any known form.
+        #[arg(required = true)]
+        topo: Vec<String>,
+        /// What the files do not say: gpu=MODEL, switch=MODEL, cpu=MODEL, sockets=N, pcie=5x16.
+        #[arg(long, value_name = "NAME=VALUE")]
+        assume: Vec<String>,
         /// The machine as JSON.
         #[arg(long)]
         json: bool,
+        /// List what was assumed, and what each assumption would change.
+        #[arg(long)]
+        assumptions: bool,
+    },
+    /// Write files of one machine, in any known form, as one topology file.
+    Convert {
+        /// Files in any known form.
+        #[arg(required = true)]
+        topo: Vec<String>,
+        /// What the files do not say: gpu=MODEL, switch=MODEL, cpu=MODEL, sockets=N, pcie=5x16.
+        #[arg(long, value_name = "NAME=VALUE")]
+        assume: Vec<String>,
+        /// Write to a file instead of standard output.
+        #[arg(long, short, value_name = "FILE")]
+        out: Option<String>,
     },
     /// The built-in machines.
     List,
@@ -214,9 +245,9 @@ pub(super) struct Check {
 /// Options of `choose`.
 #[derive(Debug, Args)]
 pub(super) struct Choose {
-    /// Machine: a topology file, `-`, or the name of a built-in one.
-    #[arg(long, value_name = "FILE|NAME")]
-    pub(super) topo: Option<String>,
+    /// The machine.
+    #[command(flatten)]
+    pub(super) machine: Machine,
     /// Version of NCCL.
     #[arg(long, value_name = "VERSION", default_value = "2.30")]
     pub(super) nccl: String,

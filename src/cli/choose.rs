@@ -39,15 +39,15 @@ const DTYPE: &str = "bf16";
 
 /// Asks, simulates and prints.
 pub(super) fn run(options: &Choose, output: &mut Output) -> std::result::Result<Outcome, Failure> {
-    let Some(name) = &options.topo else {
+    if options.machine.topo.is_empty() {
         return Err(load::no_topology().into());
-    };
+    }
     let version = Version::parse(&options.nccl)?;
     let settings = Settings::parse(&options.nccl_env.join(" "))?;
     let collective = named_collective(&options.collective)?;
     let sizes = wanted_sizes(options)?;
     let calibration = Calibration::embedded()?;
-    let topology = load::topology(name, &calibration)?;
+    let topology = load::machine(&options.machine, &calibration)?.topology;
     start_threads(options.threads)?;
     let machine = Machine::new(topology, &calibration, !options.no_regimes, true)?;
     let gpu_count = machine.nominal.fabric.gpu_count;
@@ -267,7 +267,7 @@ fn write_files(
         let about = [
             format!(
                 "{} on NCCL {}, {}",
-                options.topo.as_deref().unwrap_or(""),
+                options.machine.topo.join(" --topo "),
                 setup.version,
                 collective.title()
             ),

@@ -1,13 +1,19 @@
 //! Names on the command line -> machines, with all checks.
 
+use super::arguments::Machine;
 use crate::error::{Error, Result};
 use crate::fabric::{Calibration, DeviceClass};
-use crate::input::{embedded, load_topology_with, topology_json};
+use crate::input::{Loaded, Stated, embedded, load_machine, topology_json};
+use crate::suggestion::did_you_mean;
+use crate::topology::link::Pcie;
 use crate::topology::{Topology, checks};
 
-/// Loads a topology and checks it against the calibration too.
-pub(super) fn topology(name: &str, calibration: &Calibration) -> Result<Topology> {
-    load_topology_with(name, &|topology| {
+/// Loads a machine of one or several files and checks it against the calibration too.
+pub(super) fn machine(options: &Machine, calibration: &Calibration) -> Result<Loaded> {
+    if options.topo.is_empty() {
+        return Err(no_topology());
+    }
+    load_machine(&options.topo, &stated(&options.assume, calibration)?, &|topology| {
         let mut problems = checks::models(topology, &|word: &str| {
             let class = DeviceClass::ALL.iter().find(|entry| entry.1 == word);
             let names: Vec<&str> = match class {
@@ -23,6 +29,62 @@ pub(super) fn topology(name: &str, calibration: &Calibration) -> Result<Topology
         }));
         problems
     })
+}
+
+/// Loads the machine of one name.
+pub(super) fn topology(name: &str, calibration: &Calibration) -> Result<Topology> {
+    let options = Machine { topo: vec![name.to_owned()], assume: Vec::new() };
+    Ok(machine(&options, calibration)?.topology)
+}
+
+/// Names of what can be stated.
+const STATED: [&str; 5] = ["gpu", "switch", "cpu", "sockets", "pcie"];
+
+/// Reads `gpu=h200` and the like.
+fn stated(texts: &[String], calibration: &Calibration) -> Result<Stated> {
+    let mut stated = Stated::default();
+    for text in texts {
+        let wrong = |message: String, help: String| Error::request(message, help);
+        let Some((name, value)) = text.split_once('=') else {
+            let help = "such as gpu=h200 or pcie=5x16".to_owned();
+            return Err(wrong(format!("`{text}` states nothing: expected NAME=VALUE"), help));
+        };
+        let model = |class: DeviceClass| {
+            let known = calibration.names(class);
+            if known.contains(&value) {
+                return Ok(Some(value.to_owned()));
+            }
+            let guess = did_you_mean(value, known.iter().copied());
+            let help = format!("{guess} known: {}", known.join(", "));
+            Err(wrong(format!("there is no {} `{value}`", class.word()), help.trim().to_owned()))
+        };
+        match name {
+            "gpu" => stated.gpu = model(DeviceClass::Gpu)?,
+            "switch" => stated.switch = model(DeviceClass::Switch)?,
+            "cpu" => stated.cpu = model(DeviceClass::Socket)?,
+            "sockets" => {
+                let count = value.parse().ok().filter(|count| (1..=8).contains(count));
+                let told = || wrong(format!("`{value}` sockets"), "1 to 8".to_owned());
+                stated.sockets = Some(count.ok_or_else(told)?);
+            }
+            "pcie" => {
+                let parts = value.split_once('x').and_then(|(generation, width)| {
+                    Some((generation.parse::<u8>().ok()?, width.parse::<u8>().ok()?))
+                });
+                let sound = parts
+                    .filter(|&(generation, width)| (Pcie { generation, width }).fault().is_none());
+                let told =
+                    || wrong(format!("`{value}` is no PCIe link"), "such as pcie=5x16".to_owned());
+                stated.pcie = Some(sound.ok_or_else(told)?);
+            }
+            _ => {
+                let guess = did_you_mean(name, STATED);
+                let help = format!("{guess} known: {}", STATED.join(", "));
+                return Err(wrong(format!("nothing is called `{name}`"), help.trim().to_owned()));
+            }
+        }
+    }
+    Ok(stated)
 }
 
 /// A built-in machine, whatever lies on disk.

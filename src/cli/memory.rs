@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::arguments::Machine;
 use super::load;
 use super::output::{Failure, Outcome, Output};
 use crate::error::{Error, Result};
@@ -19,9 +20,9 @@ use crate::workload::Scenario;
 /// Options of `memory`.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Machine: a topology file, `-`, or the name of a built-in one.
-    #[arg(long, value_name = "FILE|NAME")]
-    topo: Option<String>,
+    /// The machine.
+    #[command(flatten)]
+    machine: Machine,
     /// Workload: a scenario file or the name of a built-in one.
     #[arg(long, value_name = "FILE|NAME", default_value = "kimi-k25-tp8")]
     scenario: String,
@@ -60,10 +61,7 @@ pub(super) struct Options {
 /// Answers and prints.
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
     let calibration = Calibration::embedded()?;
-    let Some(name) = &options.topo else {
-        return Err(load::no_topology().into());
-    };
-    let topology = load::topology(name, &calibration)?;
+    let topology = load::machine(&options.machine, &calibration)?.topology;
     let scenario = load_scenario(&options.scenario)?;
     let memory = answer(options, &topology, &scenario, &calibration)?;
     let written =

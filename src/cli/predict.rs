@@ -12,7 +12,7 @@ use crate::algorithm::one_shot_pull::blocks_for;
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
-use crate::input::{load_scenario, topology_json};
+use crate::input::{Loaded, load_scenario, topology_json};
 use crate::prediction::barrier::BarrierTimes;
 use crate::prediction::{Case, CaseOptions, Machine};
 use crate::report::table::TableFormat;
@@ -36,9 +36,9 @@ const WIRINGS: [(&str, &str); 4] = [
 
 /// Predicts and prints.
 pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result<Outcome, Failure> {
-    let Some(name) = &options.topo else {
+    if options.machine.topo.is_empty() {
         return Err(load::no_topology().into());
-    };
+    }
     let wanted_sizes = wanted_sizes(options)?;
     let mut scenario = load_scenario(&options.scenario)?;
     if let Some(calls) = options.calls {
@@ -50,7 +50,7 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
     let collective = select::collective(options, &scenario)?;
     select::steps(&mut scenario, collective, &mut notes);
     let calibration = Calibration::embedded()?;
-    let topology = load::topology(name, &calibration)?;
+    let Loaded { topology, ring } = load::machine(&options.machine, &calibration)?;
     let out = options.out.as_deref();
     if options.stop_after == Some(Stage::Topology) {
         output.plain(&topology_json::write(&topology)?, out)?;
@@ -62,9 +62,7 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         output.plain(&stage::fabric(&machine.nominal.fabric), out)?;
         return Ok(Outcome::Done);
     }
-    let gpu_count = machine.nominal.fabric.gpu_count;
-    let gpus =
-        select::gpus(options, &machine.topology, gpu_count, scenario.tensor_parallel, &mut notes)?;
+    let gpus = select::gpus(options, &machine.topology, &scenario, ring.as_deref(), &mut notes)?;
     refuse(options, &machine, &scenario, &wanted_sizes)?;
     if gpus.len() < 2 {
         output.titled(&first_screen::lone_gpu(&machine), out)?;

@@ -15,10 +15,11 @@ use crate::workload::{Scenario, Step};
 pub(super) fn gpus(
     options: &Predict,
     topology: &Topology,
-    gpu_count: usize,
-    wanted: u32,
+    scenario: &Scenario,
+    ring: Option<&[u32]>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<u32>> {
+    let (wanted, gpu_count) = (scenario.tensor_parallel, topology.gpus().len());
     if options.gpus.is_empty() {
         let count = (wanted as usize).min(gpu_count) as u32;
         if gpu_count > 1 && count < wanted {
@@ -28,6 +29,11 @@ pub(super) fn gpus(
         }
         if gpu_count > count as usize {
             notes.push(format!("the first {count} of {gpu_count} GPUs; others with --gpus"));
+        }
+        if let Some(ring) = ring.filter(|ring| ring.len() == count as usize) {
+            let order: Vec<String> = ring.iter().map(u32::to_string).collect();
+            notes.push(format!("ranks follow the graph file: {}", order.join(",")));
+            return Ok(ring.to_vec());
         }
         if let Some(ring) = nvlink_ring(topology, count as usize) {
             let order: Vec<String> = ring.iter().map(u32::to_string).collect();

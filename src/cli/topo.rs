@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
-use super::arguments::Topo;
+use super::arguments::{Machine, Topo};
 use super::load;
 use super::output::{Failure, Outcome, Output};
 use crate::error::Result;
 use crate::fabric::{Calibration, CompileOptions, Fabric};
 use crate::input::{embedded, topology_json};
+use crate::report::assumptions::of_the_machine;
 use crate::report::machine::{links_line, paths_line, settings};
 use crate::report::table::{Table, TableFormat};
 use crate::topology::Topology;
@@ -17,13 +18,24 @@ pub(super) fn run(command: &Topo, output: &mut Output) -> std::result::Result<Ou
     let calibration = Calibration::embedded()?;
     match command {
         Topo::List => output.text(&list()?)?,
-        Topo::Show { topo, json: true } => {
-            output.text(&topology_json::write(&load::topology(topo, &calibration)?)?)?;
-        }
-        Topo::Show { topo, json: false } => {
-            let topology = load::topology(topo, &calibration)?;
+        Topo::Show { topo, assume, json, assumptions } => {
+            let loaded = load::machine(&named(topo, assume), &calibration)?;
+            if *json {
+                output.text(&topology_json::write(&loaded.topology)?)?;
+                return Ok(Outcome::Done);
+            }
+            let topology = loaded.topology;
             let fabric = Fabric::compile(&topology, &calibration, CompileOptions::default())?;
-            output.titled(&show(&topology, &fabric), None)?;
+            let mut text = show(&topology, &fabric);
+            if *assumptions {
+                text.push('\n');
+                text.push_str(&of_the_machine(&topology));
+            }
+            output.titled(&text, None)?;
+        }
+        Topo::Convert { topo, assume, out } => {
+            let loaded = load::machine(&named(topo, assume), &calibration)?;
+            output.plain(&topology_json::write(&loaded.topology)?, out.as_deref())?;
         }
         Topo::Check { topos } => {
             for name in topos {
@@ -34,6 +46,10 @@ pub(super) fn run(command: &Topo, output: &mut Output) -> std::result::Result<Ou
         }
     }
     Ok(Outcome::Done)
+}
+
+fn named(topo: &[String], assume: &[String]) -> Machine {
+    Machine { topo: topo.to_vec(), assume: assume.to_vec() }
 }
 
 fn list() -> Result<String> {

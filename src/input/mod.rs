@@ -1,8 +1,11 @@
 //! Text -> the nouns of the simulator: one file a format, and the machines that come with it.
 
 pub mod embedded;
+pub mod formats;
+pub mod found;
 mod json_error;
 mod layout;
+mod machine;
 pub mod nccl_xml;
 mod places;
 mod read;
@@ -14,10 +17,12 @@ pub mod topology_json;
 use std::io;
 use std::path::Path;
 
-use crate::error::{Error, Problem, Result};
+use crate::error::{Error, Result};
 use crate::suggestion::did_you_mean;
 use crate::topology::Topology;
 
+pub use found::build::Stated;
+pub use machine::{Loaded, load_machine};
 pub use read::read_text;
 pub use render::render;
 pub use scenario::load_scenario;
@@ -27,27 +32,14 @@ const TOPOLOGY_LIMIT: u64 = 4 << 20;
 /// What to say of a larger one.
 const TOPOLOGY_IS_SMALL: &str = "a topology of 1000 GPUs is under 1 MiB: is it the right file?";
 
-/// Loads a topology: a file, `-` for standard input, or the name of a built-in machine with or
-/// without `.json`. A file of that name on disk wins.
+/// Loads a topology: a file of any kind in [`formats`], `-` for standard input, or the name of a
+/// built-in machine with or without `.json`. A file of that name on disk wins.
 ///
 /// # Errors
 /// [`Error::Read`] when there is no such text, [`Error::Input`] with all that is wrong in it.
 pub fn load_topology(name_or_path: &str) -> Result<Topology> {
-    load_topology_with(name_or_path, &|_| Vec::new())
-}
-
-/// As [`load_topology`], with `more` checks of the caller, whose problems are placed and reported
-/// with the others: those that need the calibration, such as
-/// [`models`](crate::topology::checks::models) and [`lanes`](crate::topology::checks::lanes).
-///
-/// # Errors
-/// As [`load_topology`].
-pub fn load_topology_with(
-    name_or_path: &str,
-    more: &dyn Fn(&Topology) -> Vec<Problem>,
-) -> Result<Topology> {
-    let (file, text) = topology_text(name_or_path)?;
-    topology_json::parse_with(&file, &text, more)
+    let names = [name_or_path.to_owned()];
+    Ok(load_machine(&names, &Stated::default(), &|_| Vec::new())?.topology)
 }
 
 /// The text that a name means, and what to call it.

@@ -5,6 +5,7 @@
 //! [`Run`], in terms of GPUs and memories; `validation` does the running.
 
 pub mod library;
+pub mod logs;
 mod observation;
 mod read;
 pub mod table;

@@ -34,10 +34,16 @@ pub fn of_the_model() -> Vec<Assumption> {
     ]
 }
 
-/// All assumptions of an answer, as text.
-pub fn text(topology: &Topology) -> String {
+/// Those of a machine, as text.
+pub fn of_the_machine(topology: &Topology) -> String {
     let mut out = format!("assumptions of {}\n", topology.name);
     list(&mut out, &topology.assumptions);
+    out
+}
+
+/// All assumptions of an answer, as text.
+pub fn text(topology: &Topology) -> String {
+    let mut out = of_the_machine(topology);
     out.push_str("assumptions of the model\n");
     list(&mut out, &of_the_model());
     for regime in &topology.regimes {

@@ -128,6 +128,10 @@ pub struct HostBridge {
     /// Quadrant of the I/O die, 0 to 3; traffic to memory shares a quadrant's port.
     #[serde(default)]
     pub quadrant: u8,
+    /// NUMA node, where the firmware splits the socket into several (NPS, SNC): nvidia-smi calls a
+    /// path between two of them SYS, also within one socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numa: Option<u32>,
 }
 
 /// The DRAM of one socket.

@@ -17,7 +17,7 @@ pub enum PathType {
     Phb,
     /// Several host bridges of one NUMA node.
     Node,
-    /// Across sockets.
+    /// Across NUMA nodes, most often sockets.
     Sys,
 }
 
@@ -138,10 +138,20 @@ impl Topology {
             }
             Some(_) => PathType::Phb,
             None => {
-                let socket =
-                    |chain: &[NodeId]| chain.last().and_then(|&bridge| self.socket_of(bridge));
-                if socket(&up_a) == socket(&up_b) { PathType::Node } else { PathType::Sys }
+                let node = |chain: &[NodeId]| {
+                    let bridge = *chain.last()?;
+                    Some((self.socket_of(bridge)?, self.numa_of(bridge)))
+                };
+                if node(&up_a) == node(&up_b) { PathType::Node } else { PathType::Sys }
             }
+        }
+    }
+
+    /// NUMA node of a host bridge, where its socket has several.
+    fn numa_of(&self, bridge: NodeId) -> Option<u32> {
+        match self.kind(bridge) {
+            NodeKind::HostBridge(bridge) => bridge.numa,
+            _ => None,
         }
     }
 }

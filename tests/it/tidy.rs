@@ -12,6 +12,7 @@ use collsim::input::scenario::SCENARIOS;
 const LAYERS: &[&str] = &[
     "units",
     "error",
+    "lines",
     "suggestion",
     "topology",
     "workload",

@@ -66,7 +66,7 @@ pub fn read_directory(directory: &str, topology: &str) -> Result<Record> {
 
 /// What a reader knows of a row beside its run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct About {
+pub(in crate::measurement) struct About {
     /// Short text for the id.
     pub text: String,
     /// Summarised together.
@@ -82,7 +82,10 @@ pub(super) struct About {
 }
 
 impl About {
-    pub(super) fn new(experiment: impl Into<String>, text: impl Into<String>) -> About {
+    pub(in crate::measurement) fn new(
+        experiment: impl Into<String>,
+        text: impl Into<String>,
+    ) -> About {
         About { experiment: experiment.into(), text: text.into(), ..About::default() }
     }
 
@@ -98,7 +101,7 @@ impl About {
 }
 
 /// Collects a machine's rows.
-pub(super) struct Sink {
+pub(in crate::measurement) struct Sink {
     pub(super) machine: String,
     pub(super) topology: String,
     record: Record,
@@ -107,7 +110,7 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    fn new(machine: &str, topology: &str) -> Sink {
+    pub(in crate::measurement) fn new(machine: &str, topology: &str) -> Sink {
         Sink {
             machine: machine.into(),
             topology: topology.into(),
@@ -152,11 +155,13 @@ impl Sink {
 
     /// Lists a row that nothing is predicted for.
     pub(super) fn skip(&mut self, row: &Row, reason: impl Into<String>) {
-        self.record.skipped.push(Skipped {
-            machine: self.machine.clone(),
-            id: row.place(),
-            reason: reason.into(),
-        });
+        self.skip_at(row.place(), reason);
+    }
+
+    /// As [`Sink::skip`], by its place.
+    pub(in crate::measurement) fn skip_at(&mut self, place: String, reason: impl Into<String>) {
+        let (machine, reason) = (self.machine.clone(), reason.into());
+        self.record.skipped.push(Skipped { machine, id: place, reason });
     }
 
     /// Adds a row; of rows that repeat one run the median counts.
@@ -166,10 +171,22 @@ impl Sink {
         about: About,
         run: Run,
         figure: usize,
+        value: (f64, &'static str),
+    ) {
+        self.add_at(&row.place(), about, run, figure, value);
+    }
+
+    /// As [`Sink::add`], by its place.
+    pub(in crate::measurement) fn add_at(
+        &mut self,
+        place: &str,
+        about: About,
+        run: Run,
+        figure: usize,
         (measured, unit): (f64, &'static str),
     ) {
         if measured <= 0.0 {
-            return self.skip(row, "nothing was moved");
+            return self.skip_at(place.to_owned(), "nothing was moved");
         }
         let same = self.record.observations.iter().position(|other| {
             other.figure == figure
@@ -185,7 +202,7 @@ impl Sink {
         self.record.observations.push(Observation {
             machine: self.machine.clone(),
             topology: self.topology.clone(),
-            id: format!("{} {}", row.place(), about.text),
+            id: format!("{place} {}", about.text),
             experiment: about.experiment,
             run,
             figure,
@@ -199,7 +216,7 @@ impl Sink {
         });
     }
 
-    fn finish(mut self) -> Record {
+    pub(in crate::measurement) fn finish(mut self) -> Record {
         for (observation, mut values) in self.record.observations.iter_mut().zip(self.values) {
             values.sort_by(f64::total_cmp);
             let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);

@@ -1,0 +1,134 @@
+//! What is no machine: told what it looks like, who reads it, and where it is wrong; by the
+//! program, from files and from a pipe.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::cli::{Run, simulate};
+
+/// A file of this text in an own place.
+fn file(name: &str, text: &str) -> String {
+    let folder = std::env::temp_dir().join(format!("collsim-inputs-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join(name);
+    fs::write(&path, text).expect("written");
+    path.to_string_lossy().into_owned()
+}
+
+fn piped(arguments: &[&str], text: &str) -> Run {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_simulate"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("written");
+    let output = child.wait_with_output().expect("it ends");
+    Run {
+        out: String::from_utf8(output.stdout).expect("UTF-8"),
+        err: String::from_utf8(output.stderr).expect("UTF-8"),
+        code: output.status.code().expect("no signal"),
+    }
+}
+
+#[track_caller]
+fn refused(run: &Run, parts: &[&str]) {
+    assert_eq!((run.code, run.out.as_str()), (2, ""), "{}", run.err);
+    for part in parts {
+        assert!(run.err.contains(part), "no `{part}` in\n{}", run.err);
+    }
+}
+
+const PAIR: &str = "GPU0\t X \tPHB\nGPU1\tPHB\t X \n";
+
+#[test]
+fn a_pipe_is_a_machine() {
+    let run = piped(&["topo", "show", "-", "--assumptions"], PAIR);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.contains("GPU1   PHB     X"), "{}", run.out);
+    assert!(run.out.contains("its rate is not said: taken as Gen5\n    if not: "), "{}", run.out);
+    let run = piped(&["topo", "convert", "-", "--assume", "gpu=rtx-4090"], PAIR);
+    assert!(run.out.contains("{\"gpu\": {\"model\": \"rtx-4090\"}}"), "{}", run.out);
+    let again = piped(&["topo", "show", "-"], &run.out);
+    assert!(again.out.contains("GPU1   PHB     X"), "{}\n{}", again.out, again.err);
+}
+
+#[test]
+fn several_files_are_one_machine_and_a_graph_orders_ranks() {
+    let matrix = file(
+        "four.txt",
+        "GPU0 X PIX PHB PHB\nGPU1 PIX X PHB PHB\nGPU2 PHB PHB X PIX\nGPU3 PHB PHB PIX X\n",
+    );
+    let graph = file(
+        "graph.xml",
+        "<graphs version=\"1\"><graph id=\"0\"><channel><gpu dev=\"0\"/><gpu dev=\"2\"/>\
+         <gpu dev=\"0x3\"/><gpu dev=\"1\"/></channel></graph></graphs>",
+    );
+    let run = simulate(&[
+        "--topo",
+        &matrix,
+        "--topo",
+        &graph,
+        "--scenario",
+        "qwen3-5-397b-tp4",
+        "--fidelity",
+        "alpha_beta",
+    ]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.contains("ranks follow the graph file: 0,2,3,1"), "{}", run.out);
+    refused(
+        &simulate(&["--topo", &graph]),
+        &["order of rings, not the machine", "--topo topo.xml"],
+    );
+    let pair = file("pair.txt", PAIR);
+    refused(&simulate(&["--topo", &pair, "--topo", &graph]), &["has GPU 2", "GPUs 0 to 1"]);
+    refused(
+        &simulate(&["--topo", "h200x2-nvlink-pair", "--topo", "h200-host-link"]),
+        &["a second topology file"],
+    );
+}
+
+#[test]
+fn a_format_can_be_forced() {
+    let pair = file("forced.txt", PAIR);
+    assert_eq!(simulate(&["topo", "show", &format!("smi-topo:{pair}")]).code, 0);
+    let run = simulate(&["topo", "show", &format!("nccl-topo:{pair}")]);
+    refused(&run, &["this is no XML", "forced.txt:1:"]);
+}
+
+#[test]
+fn other_files_say_who_reads_them() {
+    let tests =
+        "# nThread 1 nGpus 8 minBytes 8 maxBytes 1024 step: 2(factor)\n#  size  count  type\n";
+    let run = simulate(&["--topo", &file("log.txt", tests)]);
+    refused(
+        &run,
+        &["looks like a log of nccl-tests", "log.txt:1:1", "simulate check --topo MACHINE FILE"],
+    );
+    let run =
+        simulate(&["--topo", &file("trace.json", "{\"schemaVersion\": 1, \"traceEvents\": [")]);
+    refused(&run, &["a trace of the torch profiler", "--scenario"]);
+    let run = simulate(&["--topo", &file("prose.txt", "\nDear all,\nmy box is slow\n")]);
+    refused(
+        &run,
+        &[
+            "describes no machine in any known form",
+            "prose.txt:2:1",
+            "Dear all",
+            "nvidia-smi topo -m",
+        ],
+    );
+}
+
+#[test]
+fn slips_in_what_is_stated() {
+    let pair = file("stated.txt", PAIR);
+    let run = |text: &str| simulate(&["--topo", &pair, "--assume", text]);
+    refused(&run("gpu=h20"), &["there is no gpu `h20`", "did you mean `h200`?"]);
+    refused(&run("gpus=h200"), &["nothing is called `gpus`", "did you mean `gpu`?"]);
+    refused(&run("pcie=5x32"), &["`5x32` is no PCIe link"]);
+    refused(&run("sockets=0"), &["1 to 8"]);
+    refused(&run("h200"), &["expected NAME=VALUE"]);
+}
