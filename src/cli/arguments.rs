@@ -37,6 +37,8 @@ pub(super) enum Command {
     Choose(Choose),
     /// Memory of a GPU: buffers of each implementation, and what is left for the KV cache.
     Memory(super::memory::Options),
+    /// This machine: what it is, and what is wrong with it in order of what it costs.
+    Here(super::here::Options),
     /// List the built-in scenarios.
     Scenarios,
     /// The calibration: every constant with its source.

@@ -41,7 +41,7 @@ pub(super) fn topology(name: &str, calibration: &Calibration) -> Result<Topology
 const STATED: [&str; 5] = ["gpu", "switch", "cpu", "sockets", "pcie"];
 
 /// Reads `gpu=h200` and the like.
-fn stated(texts: &[String], calibration: &Calibration) -> Result<Stated> {
+pub(super) fn stated(texts: &[String], calibration: &Calibration) -> Result<Stated> {
     let mut stated = Stated::default();
     for text in texts {
         let wrong = |message: String, help: String| Error::request(message, help);

@@ -4,6 +4,7 @@ mod arguments;
 mod check;
 mod choose;
 mod constants;
+mod here;
 mod load;
 mod memory;
 mod output;
@@ -31,6 +32,7 @@ pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failur
         Some(Command::Memory(options)) => memory::run(options, output),
         Some(Command::Check(options)) => check::run(options, output),
         Some(Command::Choose(options)) => choose::run(options, output),
+        Some(Command::Here(options)) => here::run(options, output),
         Some(Command::Scenarios) => scenarios::run(output),
         Some(Command::Constants(options)) => constants::run(options, output),
     }

@@ -61,6 +61,21 @@ pub fn load_machine(
     }
 }
 
+/// What files say of a machine, without topology files of ours.
+///
+/// # Errors
+/// As [`load_machine`].
+pub fn machine_texts(names: &[String]) -> Result<Vec<Found>> {
+    let read = |name: &String| match read(name)? {
+        Text::Found(found) => Ok(*found),
+        Text::Topology { file, .. } => Err(Error::request(
+            format!("{file} is a topology file, which says all by itself"),
+            "name output of nvidia-smi, lspci, lstopo or lscpu",
+        )),
+    };
+    names.iter().map(read).collect()
+}
+
 /// A topology of ours, and what other files say beside it.
 fn beside(mut topology: Topology, found: Vec<Found>) -> Result<Loaded> {
     let mut ring = None;

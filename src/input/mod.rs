@@ -3,6 +3,7 @@
 pub mod embedded;
 pub mod formats;
 pub mod found;
+pub mod here;
 mod json_error;
 mod layout;
 mod machine;
@@ -22,7 +23,7 @@ use crate::suggestion::did_you_mean;
 use crate::topology::Topology;
 
 pub use found::build::Stated;
-pub use machine::{Loaded, load_machine};
+pub use machine::{Loaded, load_machine, machine_texts};
 pub use read::read_text;
 pub use render::render;
 pub use scenario::load_scenario;

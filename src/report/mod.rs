@@ -4,6 +4,7 @@ pub mod assumptions;
 pub mod choose;
 pub mod dispatch;
 pub mod explain;
+pub mod faults;
 pub mod first_screen;
 pub mod hash;
 mod in_place;

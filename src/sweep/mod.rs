@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod choose;
 pub mod dispatch;
+pub mod faults;
 pub mod nearby;
 pub mod sizes;
 

@@ -74,7 +74,7 @@ fn empty(name: &str) -> Topology {
 }
 
 /// Functions from the matrix or a list of GPUs where no file shows a tree.
-fn with_functions(mut found: Found) -> Result<Found> {
+pub(super) fn with_functions(mut found: Found) -> Result<Found> {
     if found.functions.is_empty()
         && let Some(matrix) = &found.matrix
     {

@@ -5,6 +5,7 @@
 pub mod address;
 pub mod build;
 pub mod devices;
+pub mod faults;
 mod links;
 pub mod matrix;
 pub mod merge;

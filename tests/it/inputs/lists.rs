@@ -2,7 +2,7 @@
 
 use super::{assumes, counts, does_not_assume, format, link_up, machine, nvlinks, refused, rows};
 
-const QUERY: &str = "
+pub(super) const QUERY: &str = "
 ==============NVSMI LOG==============
 
 Timestamp                                 : Tue Mar  3 10:00:00 2026

@@ -3,7 +3,7 @@
 use super::{assumes, counts, does_not_assume, format, machine, nvlinks, refused, rows};
 
 /// A driver of 2024: tabs, an underlined header, NICs, legends.
-const NEW: &str = "\u{1b}[4m\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\u{1b}[0m\n\
+pub(super) const NEW: &str = "\u{1b}[4m\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\u{1b}[0m\n\
 GPU0\t X \tPIX\tPXB\tPXB\tPIX\tSYS\t0-63,128-191\t0\t\tN/A\n\
 GPU1\tPIX\t X \tPXB\tPXB\tPIX\tSYS\t0-63,128-191\t0\t\tN/A\n\
 GPU2\tPXB\tPXB\t X \tPIX\tPXB\tSYS\t0-63,128-191\t0\t\tN/A\n\

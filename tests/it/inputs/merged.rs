@@ -7,7 +7,7 @@ use super::tree::lspci;
 use super::{assumes, does_not_assume, found, link_up, machine, nvlinks, rows, stated};
 
 /// NCCL's view of the machine of [`lspci`].
-const SYSTEM: &str = r#"<system version="1">
+pub(super) const SYSTEM: &str = r#"<system version="1">
   <cpu numaid="0" affinity="ff" arch="x86_64" vendor="AuthenticAMD" familyid="191" modelid="2">
     <pci busid="0000:01:00.0" class="0x060400" vendor="0x1234" device="0x5678" link_speed="32.0 GT/s PCIe" link_width="16">
       <pci busid="0000:03:00.0" class="0x030000" link_speed="32.0 GT/s PCIe" link_width="16">

@@ -2,6 +2,8 @@
 //! with the place.
 
 mod broken;
+mod fuzz;
+mod here;
 mod lists;
 mod matrix;
 mod merged;

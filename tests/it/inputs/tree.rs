@@ -135,7 +135,7 @@ fn a_list_without_a_tree_is_refused() {
 }
 
 /// The same machine, drawn.
-const TREE: &str = "\
+pub(super) const TREE: &str = "\
 -+-[0000:40]-+-00.0  Advanced Micro Devices, Inc. [AMD] Device 14a4
  |           +-01.1-[41]----00.0  NVIDIA Corporation Device 2bb5
  |           \\-02.1-[42]--+-00.0  Mellanox Technologies MT2910 Family [ConnectX-7]
@@ -187,7 +187,7 @@ fn broken_drawings_are_shown() {
 }
 
 /// hwloc 2: two packages, a switch below each host bridge.
-const HWLOC: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+pub(super) const HWLOC: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE topology SYSTEM "hwloc2.dtd">
 <topology version="2.0">
   <object type="Machine" os_index="0" nodeset="0x00000003">
