@@ -35,6 +35,10 @@ pub(super) enum Command {
     Check(Check),
     /// What NCCL would choose, what that gives, and what would be better.
     Choose(Choose),
+    /// Two machines side by side: before, after, difference, and where the bottleneck went.
+    Compare(Box<super::compare::Compare>),
+    /// The kinds of edit that `--what-if` knows.
+    Edits,
     /// Memory of a GPU: buffers of each implementation, and what is left for the KV cache.
     Memory(super::memory::Options),
     /// This machine: what it is, and what is wrong with it in order of what it costs.
@@ -70,6 +74,10 @@ pub(super) struct Predict {
     /// all_to_all; left out: the scenario's.
     #[arg(long, value_name = "NAME")]
     pub(super) collective: Option<String>,
+    /// Compare with the machine or workload edited, such as p2p=off or link:gpu0=gen4x8; several by
+    /// `;` or by naming the flag again; @FILE: a JSON list (`simulate edits` lists all kinds).
+    #[arg(long, value_name = "EDIT")]
+    pub(super) what_if: Vec<String>,
     /// Only these algorithms, such as ring,one_shot_pull.
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub(super) algo: Vec<String>,

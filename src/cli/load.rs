@@ -2,11 +2,11 @@
 
 use super::arguments::Machine;
 use crate::error::{Error, Result};
-use crate::fabric::{Calibration, DeviceClass};
+use crate::fabric::{Calibration, DeviceClass, hardware};
 use crate::input::{Loaded, Stated, embedded, load_machine, topology_json};
 use crate::suggestion::did_you_mean;
+use crate::topology::Topology;
 use crate::topology::link::Pcie;
-use crate::topology::{Topology, checks};
 
 /// Loads a machine of one or several files and checks it against the calibration too.
 pub(super) fn machine(options: &Machine, calibration: &Calibration) -> Result<Loaded> {
@@ -14,20 +14,7 @@ pub(super) fn machine(options: &Machine, calibration: &Calibration) -> Result<Lo
         return Err(no_topology());
     }
     load_machine(&options.topo, &stated(&options.assume, calibration)?, &|topology| {
-        let mut problems = checks::models(topology, &|word: &str| {
-            let class = DeviceClass::ALL.iter().find(|entry| entry.1 == word);
-            let names: Vec<&str> = match class {
-                Some(entry) => calibration.names(entry.0),
-                // Network adapters have no constants of their own: any will do.
-                None => topology.nodes.iter().filter_map(|n| n.kind.model()).map(|m| m.1).collect(),
-            };
-            names.into_iter().map(str::to_owned).collect()
-        });
-        problems.extend(checks::lanes(topology, |model| {
-            let lanes = calibration.value(DeviceClass::Switch, model, "lanes");
-            lanes.ok().map(|lanes| lanes as u32)
-        }));
-        problems
+        hardware::faults(topology, calibration)
     })
 }
 

@@ -3,6 +3,7 @@
 mod arguments;
 mod check;
 mod choose;
+mod compare;
 mod constants;
 mod here;
 mod load;
@@ -29,6 +30,8 @@ pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failur
     match &arguments.command {
         None => predict::run(&arguments.predict, output),
         Some(Command::Topo(command)) => topo::run(command, output),
+        Some(Command::Compare(options)) => compare::run(options, output),
+        Some(Command::Edits) => compare::list(output),
         Some(Command::Memory(options)) => memory::run(options, output),
         Some(Command::Check(options)) => check::run(options, output),
         Some(Command::Choose(options)) => choose::run(options, output),

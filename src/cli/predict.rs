@@ -1,6 +1,7 @@
 //! The default: what a scenario, or a sweep of sizes, costs on a machine.
 
 use super::arguments::{FlagMemory, Form, Model, Predict, Stage};
+use super::compare;
 use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::progress::Progress;
@@ -14,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::fabric::Calibration;
 use crate::input::{Loaded, load_scenario, topology_json};
 use crate::prediction::barrier::BarrierTimes;
-use crate::prediction::{Case, CaseOptions, Machine};
+use crate::prediction::{Case, CaseOptions, Choice, Machine};
 use crate::report::table::TableFormat;
 use crate::report::{assumptions, explain, first_screen, json, sizes};
 use crate::selection::nccl::environment::Settings;
@@ -36,10 +37,13 @@ const WIRINGS: [(&str, &str); 4] = [
 
 /// Predicts and prints.
 pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result<Outcome, Failure> {
+    if !options.what_if.is_empty() {
+        return compare::what_if(options, output);
+    }
     if options.machine.topo.is_empty() {
         return Err(load::no_topology().into());
     }
-    let wanted_sizes = wanted_sizes(options)?;
+    let wanted_sizes = wanted_sizes(options, false)?;
     let mut scenario = load_scenario(&options.scenario)?;
     if let Some(calls) = options.calls {
         scenario.steps.iter_mut().for_each(|step| step.calls = calls);
@@ -62,7 +66,8 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         output.plain(&stage::fabric(&machine.nominal.fabric), out)?;
         return Ok(Outcome::Done);
     }
-    let gpus = select::gpus(options, &machine.topology, &scenario, ring.as_deref(), &mut notes)?;
+    let choice = Choice { graph: ring.unwrap_or_default(), ..select::choice(options)? };
+    let gpus = choice.ranks(&machine.topology, scenario.tensor_parallel, &mut notes)?;
     refuse(options, &machine, &scenario, &wanted_sizes)?;
     if gpus.len() < 2 {
         output.titled(&first_screen::lone_gpu(&machine), out)?;
@@ -74,18 +79,13 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
     if options.fidelity != Model::Packet {
         notes.push(format!("network model: {}", fidelity(options.fidelity).name()));
     }
-    let cases = some(options, select::cases(options, collective, &machine, &gpus)?)?;
+    let cases = some(options, choice.cases(collective, &machine, &gpus)?)?;
     let flags = flags(options, &machine, &gpus, &mut notes)?;
-    let case_options = CaseOptions {
-        gpus,
-        blocks: options.blocks,
-        threads: None,
-        orders: Vec::new(),
+    let case_options = choice.within(CaseOptions {
         flags,
-        fidelity: fidelity(options.fidelity),
         every_call: options.every_call.then_some(scenario.steps[0].calls),
-        calls_max: None,
-    };
+        ..CaseOptions::of(gpus, fidelity(options.fidelity))
+    });
     let asked = Asked { options, machine, scenario, cases, case_options, calibration };
     if options.stop_after == Some(Stage::Schedule) {
         output.plain(&asked.schedule(wanted_sizes.first().copied())?, out)?;
@@ -305,13 +305,13 @@ impl Around {
     }
 }
 
-/// The sizes asked for; none: the scenario's.
-fn wanted_sizes(options: &Predict) -> Result<Vec<u64>> {
+/// The sizes asked for; none: the scenario's. A table has a form also without sizes.
+pub(super) fn wanted_sizes(options: &Predict, table: bool) -> Result<Vec<u64>> {
     let none = options.begin.is_none() && options.end.is_none();
     if none && options.factor.is_some() {
         return Err(Error::request("-f is for a sweep of sizes", "add -b 8 -e 1G"));
     }
-    if none && options.format.is_some() {
+    if none && !table && options.format.is_some() {
         return Err(Error::request(
             "--format is for a sweep of sizes",
             "add -b 8 -e 1G, or --json",
@@ -343,7 +343,7 @@ pub(super) fn start_threads(threads: Option<u16>) -> Result<()> {
     })
 }
 
-fn fidelity(model: Model) -> Fidelity {
+pub(super) fn fidelity(model: Model) -> Fidelity {
     match model {
         Model::Packet => Fidelity::Packet,
         Model::MaxMin => Fidelity::MaxMin,

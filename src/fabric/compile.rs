@@ -458,7 +458,8 @@ impl<'a> Build<'a> {
         let mut gpus = Vec::new();
         for &gpu in &self.gpus {
             if let NodeKind::Gpu(kind) = self.topology.kind(gpu) {
-                gpus.push(GpuModel::of(self.calibration, &kind.model)?);
+                let gpu = GpuModel::of(self.calibration, &kind.model)?;
+                gpus.push(gpu.within(&self.topology.settings));
             }
         }
         let mut memories = Vec::new();

@@ -2,6 +2,7 @@
 
 use super::calibration::{Calibration, DeviceClass};
 use crate::error::Result;
+use crate::topology::Settings;
 use crate::units::{Bandwidth, Time};
 
 /// A GPU's own costs. Each field is a constant of `calibration/gpus.json`, where unit and source
@@ -90,6 +91,20 @@ impl GpuModel {
     /// What a poll by acquire loads adds to one by plain loads.
     pub fn poll_extra(&self, acquire: bool) -> Time {
         if acquire { self.poll_acquire_extra } else { Time::ZERO }
+    }
+
+    /// The GPU in a machine that limits the size of packets and read requests: its engines make what
+    /// they make, or less.
+    #[must_use]
+    pub fn within(self, settings: &Settings) -> GpuModel {
+        let payload = settings.max_payload.map_or(u32::MAX, u32::from);
+        let request = settings.max_read_request.map_or(u32::MAX, u32::from);
+        GpuModel {
+            sm_tlp: self.sm_tlp.min(payload),
+            sm_read: self.sm_read.min(request),
+            copy_engine_tlp: self.copy_engine_tlp.min(payload),
+            ..self
+        }
     }
 
     /// Reads a GPU's constants.

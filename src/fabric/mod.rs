@@ -8,6 +8,7 @@ pub mod bound;
 pub mod calibration;
 mod compile;
 pub mod endpoint;
+pub mod hardware;
 pub mod multicast;
 pub mod regime;
 

@@ -8,7 +8,7 @@ use super::bottleneck::{Bottleneck, bottleneck};
 use super::growth::Growth;
 use super::machine::{Machine, Variant};
 use super::options::CaseOptions;
-use super::range::{RESIDUAL, Range, sigma};
+use super::range::{Range, shifts, sigma};
 use crate::algorithm::ring::LL_BYTES_A_RANK;
 use crate::algorithm::{self, Algorithm, Implementation, Kernel, Protocol, Request, Transport};
 use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
@@ -56,6 +56,10 @@ pub struct CasePrediction {
     pub time_us: Range,
     /// The same without the declared regimes, when one applies.
     pub without_regimes_us: Option<Range>,
+    /// How each group of constants, moved by one standard deviation, changes the time: logarithms of
+    /// ratios, so that what two calls share can be told from what they do not.
+    #[serde(skip)]
+    pub shifts: Vec<f64>,
     /// Declared regimes that apply.
     pub regimes: Vec<String>,
     /// Share of the time spent waiting for shared links.
@@ -169,6 +173,7 @@ impl Case {
             bytes_rounded: bytes,
             time_us: Range::around(us, 0.0),
             without_regimes_us: None,
+            shifts: self.shifts(machine, bytes, options)?,
             regimes: struck.iter().map(|&r| fabric.regimes[r].declared.name.clone()).collect(),
             waiting,
             bottleneck: limit,
@@ -179,7 +184,7 @@ impl Case {
             events: run.outcome.events,
             hops: run.outcome.hops,
         };
-        let sigma = self.sigma(machine, bytes, options)?;
+        let sigma = sigma(&prediction.shifts);
         Ok(Anchor { us, bare_us, sigma, prediction })
     }
 
@@ -288,18 +293,18 @@ impl Case {
         Growth::of(&variant.fabric, self.exact(options), sizes, build)
     }
 
-    /// Relative standard deviation over the calibration's uncertainty. The sensitivities come from
+    /// How the calibration's uncertainty changes a call, as [`CasePrediction::shifts`]. It comes from
     /// the max-min model, which is quick and reacts to constants as the packet model does.
-    fn sigma(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> Result<f64> {
+    fn shifts(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> Result<Vec<f64>> {
         let quick =
             CaseOptions { fidelity: Fidelity::MaxMin, every_call: Some(1), ..options.clone() };
         let bytes = bytes.min(self.round_up(FEW_CALLS_BYTES, options));
         if machine.moved.is_empty() {
-            return Ok(RESIDUAL);
+            return Ok(Vec::new());
         }
         let us = |variant| Ok(self.run(variant, machine, bytes, &quick)?.time.as_us());
-        let moved = machine.moved.iter().map(us);
-        Ok(sigma(us(&machine.nominal)?, moved.collect::<Result<Vec<f64>>>()?))
+        let moved = machine.moved.iter().map(us).collect::<Result<Vec<f64>>>()?;
+        Ok(shifts(us(&machine.nominal)?, moved))
     }
 }
 
@@ -345,10 +350,7 @@ impl Anchor {
         let us = growth.nominal.time_us(self.us, rounded);
         let bare = self.bare_us.zip(growth.bare.as_ref());
         let bare = bare.map(|(us, growth)| growth.time_us(us, rounded));
-        // A rate of unknown cause, measured with one kernel and applied to another, is an estimate
-        // for the part of the time that it adds, however well it was measured.
-        let share = bare.map_or(0.0, |bare| (1.0 - bare / us).max(0.0));
-        let sigma = self.sigma.hypot(share * relative_uncertainty(Confidence::Estimated));
+        let sigma = self.sigma.hypot(regime_sigma(us, bare));
         CasePrediction {
             bytes,
             bytes_rounded: rounded,
@@ -358,6 +360,14 @@ impl Anchor {
             ..self.prediction.clone()
         }
     }
+}
+
+/// What declared regimes add to the uncertainty of a call that would take `bare` without them. A
+/// rate of unknown cause, measured with one kernel and applied to another, is an estimate for the part
+/// of the time that it adds, however well it was measured.
+pub fn regime_sigma(us: f64, bare: Option<f64>) -> f64 {
+    let share = bare.map_or(0.0, |bare| (1.0 - bare / us).max(0.0));
+    share * relative_uncertainty(Confidence::Estimated)
 }
 
 /// How far the last two calls differ, relative to the last.

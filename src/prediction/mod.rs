@@ -4,6 +4,7 @@ pub mod barrier;
 pub mod bottleneck;
 pub mod case;
 pub mod cases;
+pub mod choice;
 pub mod experts;
 pub mod growth;
 pub mod in_place;
@@ -17,6 +18,7 @@ pub mod waterfall;
 
 pub use bottleneck::Bottleneck;
 pub use case::{Case, CasePrediction};
+pub use choice::Choice;
 pub use in_place::InPlace;
 pub use machine::Machine;
 pub use options::CaseOptions;

@@ -37,16 +37,26 @@ impl Range {
     }
 }
 
-/// Relative standard deviation of a figure, from its nominal value and what it becomes when each group
-/// of constants is moved by one standard deviation.
-pub fn sigma(nominal: f64, moved: impl IntoIterator<Item = f64>) -> f64 {
-    let mut variance = RESIDUAL * RESIDUAL;
-    for moved in moved {
-        if nominal > 0.0 && moved > 0.0 {
-            variance += (moved / nominal).ln().powi(2);
-        }
-    }
-    variance.sqrt()
+/// How each group of constants, moved by one standard deviation, changes a figure: logarithms of the
+/// ratios to the nominal.
+pub fn shifts(nominal: f64, moved: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let shift = |moved: f64| match nominal > 0.0 && moved > 0.0 {
+        true => (moved / nominal).ln(),
+        false => 0.0,
+    };
+    moved.into_iter().map(shift).collect()
+}
+
+/// Relative standard deviation of a figure with these [`shifts`].
+pub fn sigma(shifts: &[f64]) -> f64 {
+    shifts.iter().fold(RESIDUAL * RESIDUAL, |sum, shift| sum + shift * shift).sqrt()
+}
+
+/// Relative standard deviation of the ratio of two figures: what moves both alike cancels.
+pub fn ratio_sigma(a: &[f64], b: &[f64]) -> f64 {
+    let at = |shifts: &[f64], index: usize| shifts.get(index).copied().unwrap_or(0.0);
+    let groups = (0..a.len().max(b.len())).map(|index| at(a, index) - at(b, index));
+    groups.fold(2.0 * RESIDUAL * RESIDUAL, |sum, shift| sum + shift * shift).sqrt()
 }
 
 #[cfg(test)]
@@ -55,9 +65,17 @@ mod tests {
 
     #[test]
     fn a_figure_without_constants_has_the_residual_range() {
-        let range = Range::around(10.0, sigma(10.0, [10.0; 4]));
+        let range = Range::around(10.0, sigma(&shifts(10.0, [10.0; 4])));
         // 10 x exp(1.2816 x 0.08) = 11.08.
         assert!((range.high - 11.08).abs() < 0.01, "{range:?}");
         assert!((range.sigma() - RESIDUAL).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_two_figures_share_cancels_in_their_ratio() {
+        let (a, b) = (shifts(10.0, [11.0, 12.0]), shifts(20.0, [22.0, 24.0]));
+        // Only the two residuals are left: sqrt(2) x 0.08.
+        assert!((ratio_sigma(&a, &b) - 2f64.sqrt() * RESIDUAL).abs() < 1e-12);
+        assert!(ratio_sigma(&a, &[0.0, 0.0]) > sigma(&a));
     }
 }

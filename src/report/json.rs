@@ -115,7 +115,7 @@ fn head(question: &Question<'_>, seed: u64) -> Result<Value> {
 }
 
 /// The program, the machine and the constants.
-fn made_from(machine: &Machine) -> Result<Value> {
+pub(super) fn made_from(machine: &Machine) -> Result<Value> {
     let text = topology_json::write(&machine.topology)?;
     Ok(json!({
         "schema_version": SCHEMA_VERSION,

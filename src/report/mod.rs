@@ -2,6 +2,7 @@
 
 pub mod assumptions;
 pub mod choose;
+pub mod compare;
 pub mod dispatch;
 pub mod explain;
 pub mod faults;

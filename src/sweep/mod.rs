@@ -3,9 +3,11 @@
 
 pub mod answer;
 pub mod choose;
+pub mod compare;
 pub mod dispatch;
 pub mod faults;
 pub mod nearby;
+pub mod plan;
 pub mod sizes;
 
 pub use answer::{Answer, Question};

@@ -5,6 +5,7 @@
 //! calibration, looked up by the model names used here.
 
 pub mod checks;
+pub mod edit;
 pub mod link;
 pub mod path;
 pub mod route;
@@ -179,11 +180,29 @@ pub struct Settings {
     pub acs_redirect: bool,
     /// The IOMMU translates peer traffic.
     pub iommu: bool,
+    /// Largest payload of a PCIe packet, bytes (Max_Payload_Size); left out: 256, as seen on such
+    /// machines, which is what the engines of GPUs make at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_payload: Option<u16>,
+    /// Largest PCIe read request, bytes (Max_Read_Request_Size); left out: what the engines of GPUs
+    /// ask for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_read_request: Option<u16>,
+    /// NUMA nodes of a socket (NPS of AMD's firmware, SNC of Intel's); left out: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub numa_per_socket: Option<u8>,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { peer_to_peer: true, acs_redirect: false, iommu: false }
+        Settings {
+            peer_to_peer: true,
+            acs_redirect: false,
+            iommu: false,
+            max_payload: None,
+            max_read_request: None,
+            numa_per_socket: None,
+        }
     }
 }
 

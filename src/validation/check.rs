@@ -15,7 +15,7 @@ use crate::fabric::{Calibration, CompileOptions, UncertaintyGroup};
 use crate::input;
 use crate::measurement::{self, Observation, Run, Skipped, library};
 use crate::prediction::Range;
-use crate::prediction::range::{RESIDUAL, sigma};
+use crate::prediction::range::{RESIDUAL, shifts, sigma};
 use crate::topology::Topology;
 
 /// What to check.
@@ -370,7 +370,7 @@ fn sigmas(
         // The figure of the row is the one whose nominal value it has.
         let index = nominal.iter().position(|value| *value == row.predicted).unwrap_or(0);
         let moved = (1..VARIANTS).filter_map(values).map(|values| values[index]);
-        sigmas.insert(class.clone(), sigma(nominal[index], moved));
+        sigmas.insert(class.clone(), sigma(&shifts(nominal[index], moved)));
     }
     sigmas
 }

@@ -4,6 +4,7 @@
 mod arrival;
 mod collective;
 mod draw;
+pub mod edit;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,14 +74,26 @@ pub enum ElementType {
     Fp16,
     /// IEEE single precision.
     Fp32,
+    /// Eight bits, scaled outside of the call.
+    Fp8,
 }
 
 impl ElementType {
+    /// All of them.
+    pub const ALL: [ElementType; 4] =
+        [ElementType::Bf16, ElementType::Fp16, ElementType::Fp32, ElementType::Fp8];
+
+    /// The type of this name.
+    pub fn from_name(name: &str) -> Option<ElementType> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+
     /// Bytes of an element.
     pub fn bytes(self) -> u64 {
         match self {
             ElementType::Bf16 | ElementType::Fp16 => 2,
             ElementType::Fp32 => 4,
+            ElementType::Fp8 => 1,
         }
     }
 
@@ -90,6 +103,7 @@ impl ElementType {
             ElementType::Bf16 => "bf16",
             ElementType::Fp16 => "fp16",
             ElementType::Fp32 => "fp32",
+            ElementType::Fp8 => "fp8",
         }
     }
 }

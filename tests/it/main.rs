@@ -8,6 +8,7 @@ mod check;
 mod choose;
 mod cli;
 mod docs;
+mod edits;
 mod inputs;
 mod invariants;
 mod logs;

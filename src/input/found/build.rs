@@ -346,6 +346,7 @@ impl Builder<'_> {
             peer_to_peer: found.peer_to_peer.unwrap_or(true),
             acs_redirect: on,
             iommu: found.iommu.unwrap_or(false),
+            ..Settings::default()
         };
     }
 }

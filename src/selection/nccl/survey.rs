@@ -40,6 +40,11 @@ const QUADRANTS: u32 = 4;
 /// Bus id of the NVSwitches, which NCCL takes as one.
 const NVSWITCH_BUS: &str = "0000:fe:00.0";
 
+/// NUMA nodes of a socket: those that the machine's file states, else what is told beside it.
+fn numa_per_socket(topology: &Topology, detection: &Detection) -> u32 {
+    topology.settings.numa_per_socket.map_or(detection.numa_per_socket, u32::from)
+}
+
 /// Lists a topology.
 ///
 /// # Errors
@@ -51,9 +56,10 @@ pub fn survey(
     beliefs: &Beliefs,
     detection: &Detection,
 ) -> Result<Inventory> {
-    if !matches!(detection.numa_per_socket, 1 | 2 | 4) {
+    let numa_per_socket = numa_per_socket(topology, detection);
+    if !matches!(numa_per_socket, 1 | 2 | 4) {
         return Err(Error::request(
-            format!("a socket has no {} NUMA nodes", detection.numa_per_socket),
+            format!("a socket has no {numa_per_socket} NUMA nodes"),
             "1, 2 or 4",
         ));
     }
@@ -101,7 +107,7 @@ impl Survey<'_> {
     /// The NUMA nodes of a socket.
     fn socket(&mut self, number: u32, socket: NodeId) -> Result<Vec<Cpu>> {
         let names = self.names(socket)?;
-        let per_socket = self.detection.numa_per_socket;
+        let per_socket = numa_per_socket(self.topology, self.detection);
         let mut cpus: Vec<Cpu> = (0..per_socket)
             .map(|part| Cpu {
                 host_hash: None,

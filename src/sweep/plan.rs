@@ -1,0 +1,112 @@
+//! A question before it is worked out: a machine, the calls, what is laid down; and edits of all
+//! three in one list.
+
+use crate::error::{Error, Result};
+use crate::fabric::{Calibration, hardware};
+use crate::prediction::{Choice, choice};
+use crate::suggestion::did_you_mean;
+use crate::topology::edit::{Edit, Kind, agree};
+use crate::topology::{Topology, checks, edit as machine_edit};
+use crate::workload::{Scenario, edit as workload_edit};
+
+/// A machine, the calls, and what is laid down about them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The machine.
+    pub topology: Topology,
+    /// The calls.
+    pub scenario: Scenario,
+    /// How they are done.
+    pub choice: Choice,
+}
+
+/// Name, form and meaning of every kind of edit, in the order in which they are listed.
+pub fn kinds() -> Vec<(&'static str, &'static str, &'static str)> {
+    fn told<T>(
+        kinds: &[Kind<T>],
+    ) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+        kinds.iter().map(|kind| (kind.name, kind.form, kind.what))
+    }
+    let machine = told(machine_edit::KINDS);
+    machine.chain(told(workload_edit::KINDS)).chain(told(choice::KINDS)).collect()
+}
+
+/// Reads edits: each text holds one, or several with `;` between.
+///
+/// # Errors
+/// What is no edit, and edits that contradict each other.
+pub fn parse_edits(texts: &[String]) -> Result<Vec<Edit>> {
+    let each = texts.iter().flat_map(|text| text.split(';')).map(str::trim);
+    let edits = each.filter(|text| !text.is_empty()).map(Edit::parse);
+    let edits = edits.collect::<Result<Vec<Edit>>>()?;
+    agree(&edits)?;
+    Ok(edits)
+}
+
+impl Plan {
+    /// The plan with edits, one after another, and what each did, in words. The plan stays as it is.
+    ///
+    /// # Errors
+    /// An edit that there is not or that cannot be, and a machine that cannot be built.
+    pub fn edited(&self, edits: &[Edit], calibration: &Calibration) -> Result<(Plan, Vec<String>)> {
+        let mut plan = self.clone();
+        let told = edits.iter().map(|edit| plan.apply(edit)).collect::<Result<Vec<String>>>()?;
+        if plan.topology != self.topology {
+            plan.buildable(self, edits, calibration)?;
+        }
+        let gpus = plan.topology.gpus().len();
+        let tensor_parallel = plan.scenario.tensor_parallel;
+        if tensor_parallel != self.scenario.tensor_parallel && tensor_parallel as usize > gpus {
+            return Err(Error::request(
+                format!("tp={tensor_parallel}: {} has {gpus} GPUs", plan.topology.name),
+                "add GPUs by edits such as gpu:gpu8=rtx-pro-6000@root0",
+            ));
+        }
+        Ok((plan, told))
+    }
+
+    fn apply(&mut self, edit: &Edit) -> Result<String> {
+        fn find<T>(kinds: &'static [Kind<T>], edit: &Edit) -> Option<&'static Kind<T>> {
+            kinds.iter().find(|kind| kind.name == edit.name)
+        }
+        if let Some(kind) = find(machine_edit::KINDS, edit) {
+            return (kind.apply)(&mut self.topology, edit);
+        }
+        if let Some(kind) = find(workload_edit::KINDS, edit) {
+            return (kind.apply)(&mut self.scenario, edit);
+        }
+        if let Some(kind) = find(choice::KINDS, edit) {
+            return (kind.apply)(&mut self.choice, edit);
+        }
+        let names: Vec<&str> = kinds().iter().map(|kind| kind.0).collect();
+        let guess = did_you_mean(&edit.name, names.iter().copied());
+        let space = if guess.is_empty() { "" } else { " " };
+        let help = format!("{guess}{space}known: {} (`simulate edits`)", names.join(", "));
+        Err(edit.refused(format!("there is no edit `{}`", edit.name), help))
+    }
+
+    /// That the edited machine can be built, naming the first edit after which it cannot.
+    fn buildable(&self, before: &Plan, edits: &[Edit], calibration: &Calibration) -> Result<()> {
+        let faults = |topology: &Topology| {
+            let mut faults = checks::check(topology);
+            faults.extend(hardware::faults(topology, calibration));
+            faults
+        };
+        let Some(fault) = faults(&self.topology).into_iter().next() else {
+            return Ok(());
+        };
+        // What the end has and each state since an edit had, that edit brought.
+        let mut plan = before.clone();
+        let mut blamed = edits.first();
+        for edit in edits {
+            let had = faults(&plan.topology).iter().any(|one| one.message == fault.message);
+            plan.apply(edit)?;
+            let has = faults(&plan.topology).iter().any(|one| one.message == fault.message);
+            if has && !had {
+                blamed = Some(edit);
+            }
+        }
+        let edit = blamed.map_or(String::new(), |edit| format!("`{edit}`: "));
+        Err(Error::request(format!("{edit}{}", fault.message), fault.help))
+    }
+}

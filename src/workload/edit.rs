@@ -1,0 +1,107 @@
+//! Changes of a workload in words: `batch=16`, `drafts=3`, `dtype=fp8`, `calls=61`, `tp=4`.
+
+use super::{CALLS_MAX, ElementType, Scenario, Step};
+use crate::error::Result;
+use crate::topology::edit::{Edit, Kind};
+use crate::units::format_thousands;
+
+/// All kinds of change of a scenario whose calls are stated.
+pub const KINDS: &[Kind<Scenario>] = &[
+    Kind {
+        name: "batch",
+        form: "batch=16",
+        what: "users served at once: every call carries so many times its bytes",
+        apply: batch,
+    },
+    Kind {
+        name: "drafts",
+        form: "drafts=3",
+        what: "drafted tokens: a verify step carries one more than that",
+        apply: drafts,
+    },
+    Kind {
+        name: "dtype",
+        form: "dtype=fp8 | bf16 | fp16 | fp32",
+        what: "type of an element on the wire",
+        apply: dtype,
+    },
+    Kind {
+        name: "calls",
+        form: "calls=61 | calls:STEP=61",
+        what: "calls of a step: fused or merged calls, fewer layers between them",
+        apply: calls,
+    },
+    Kind { name: "tp", form: "tp=4", what: "ranks that share each layer", apply: tensor_parallel },
+];
+
+/// Largest batch that is no slip of the pen.
+const BATCH_MAX: u64 = 65_536;
+/// Most drafted tokens.
+const DRAFTS_MAX: u64 = 64;
+
+/// What was reported of a scenario holds for it as it was.
+fn no_longer_reported(scenario: &mut Scenario) {
+    scenario.reported_on = None;
+    scenario.reported.clear();
+}
+
+fn batch(scenario: &mut Scenario, edit: &Edit) -> Result<String> {
+    edit.of_nothing()?;
+    let users = edit.number(1, BATCH_MAX)?;
+    scenario.steps.iter_mut().for_each(|step| step.bytes *= users);
+    no_longer_reported(scenario);
+    Ok(format!("{users} users at once"))
+}
+
+fn drafts(scenario: &mut Scenario, edit: &Edit) -> Result<String> {
+    edit.of_nothing()?;
+    let drafts = edit.number(0, DRAFTS_MAX)?;
+    let Some(one) = scenario.step("decode").map(|step| step.bytes) else {
+        return Err(edit.refused("the scenario has no step `decode` of one token", ""));
+    };
+    let Some(verify) = scenario.steps.iter_mut().find(|step| step.name == "verify") else {
+        return Err(edit.refused("the scenario has no step `verify`", ""));
+    };
+    verify.bytes = one * (drafts + 1);
+    let bytes = format_thousands(verify.bytes);
+    no_longer_reported(scenario);
+    Ok(format!("verify of {} tokens, {bytes} B", drafts + 1))
+}
+
+fn dtype(scenario: &mut Scenario, edit: &Edit) -> Result<String> {
+    edit.of_nothing()?;
+    let Some(after) = ElementType::from_name(&edit.to) else {
+        let names = ElementType::ALL.map(ElementType::name).join(", ");
+        return Err(edit.refused(format!("there is no type `{}`", edit.to), names));
+    };
+    for step in &mut scenario.steps {
+        step.bytes = step.bytes / step.dtype.bytes() * after.bytes();
+        step.dtype = after;
+    }
+    no_longer_reported(scenario);
+    Ok(format!("elements of {}, {} B each", after.name(), after.bytes()))
+}
+
+fn calls(scenario: &mut Scenario, edit: &Edit) -> Result<String> {
+    let calls = edit.number(1, u64::from(CALLS_MAX))? as u32;
+    let names: Vec<String> = scenario.steps.iter().map(|step| step.name.clone()).collect();
+    let meant = |step: &&mut Step| edit.of.is_empty() || step.name == edit.of;
+    let mut changed = 0;
+    for step in scenario.steps.iter_mut().filter(meant) {
+        step.calls = calls;
+        changed += 1;
+    }
+    if changed == 0 {
+        return Err(edit.refused(format!("there is no step `{}`", edit.of), names.join(", ")));
+    }
+    no_longer_reported(scenario);
+    let whose = if edit.of.is_empty() { "a step" } else { &edit.of };
+    Ok(format!("{calls} calls in {whose}"))
+}
+
+fn tensor_parallel(scenario: &mut Scenario, edit: &Edit) -> Result<String> {
+    edit.of_nothing()?;
+    scenario.tensor_parallel = edit.number(2, 1024)? as u32;
+    no_longer_reported(scenario);
+    Ok(format!("{} ranks share each layer", scenario.tensor_parallel))
+}
