@@ -1,0 +1,135 @@
+// NCCL by collective, size, algorithm and protocol, peer to peer on and off. NCCL reads its variables
+// once a process, so that each setting runs in workers of its own: one process a GPU, as serving
+// engines run it; this file starts them and collects their lines.
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "context.h"
+#include "nccl.h"
+
+extern char** environ;
+
+namespace probe {
+namespace {
+
+std::string own_path() {
+    char path[4096];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length <= 0) throw std::runtime_error("cannot find this program's own file");
+    return std::string(path, size_t(length));
+}
+
+// Starts this program again as a worker with a setting's variables.
+pid_t start(const std::vector<std::string>& arguments, const NcclSetting& setting) {
+    std::vector<std::string> environment;
+    for (char** one = environ; *one; ++one) {
+        // What the user has set for himself must not change what the rows say.
+        if (std::string(*one).rfind("NCCL_", 0) != 0) environment.push_back(*one);
+    }
+    for (const std::string& one : split(nccl_variables(setting), ' ')) environment.push_back(one);
+    std::vector<char*> argv, envp;
+    const std::string path = own_path();
+    argv.push_back(const_cast<char*>(path.c_str()));
+    for (const std::string& one : arguments) argv.push_back(const_cast<char*>(one.c_str()));
+    for (const std::string& one : environment) envp.push_back(const_cast<char*>(one.c_str()));
+    argv.push_back(nullptr);
+    envp.push_back(nullptr);
+    pid_t child = 0;
+    const int code = posix_spawn(&child, path.c_str(), nullptr, nullptr, argv.data(), envp.data());
+    if (code != 0) throw std::runtime_error("cannot start a worker process");
+    return child;
+}
+
+// Waits for all; ends those that are left when one fails, the time is up or the user stops.
+bool wait_all(const Context& context, std::vector<pid_t> children, double seconds_most) {
+    const double begun = context.seconds();
+    bool good = true;
+    size_t left = children.size();
+    while (left > 0) {
+        for (pid_t& child : children) {
+            int status = 0;
+            if (child == 0 || waitpid(child, &status, WNOHANG) == 0) continue;
+            good = good && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+            child = 0;
+            --left;
+        }
+        const bool late = context.seconds() - begun > seconds_most;
+        if (left > 0 && (!good || late || interrupted)) {
+            for (pid_t child : children) {
+                if (child != 0) kill(child, SIGKILL);
+            }
+            for (pid_t child : children) {
+                if (child != 0) waitpid(child, nullptr, 0);
+            }
+            return false;
+        }
+        if (left > 0) usleep(2000);
+    }
+    return good;
+}
+
+std::string read_and_remove(const std::string& path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    file.close();
+    unlink(path.c_str());
+    return text.str();
+}
+
+bool wanted(const Context& context, const NcclSetting& setting) {
+    const std::string name = setting.name;
+    if (!context.options.peers && setting.peer_to_peer) return false;
+    if (!context.machine.all_peers() && setting.peer_to_peer && name != "free") return false;
+    if (context.options.tiny) return name == "free";
+    if (context.options.quick) return name == "free" || name == "P2P_off";
+    return true;
+}
+
+}  // namespace
+
+void ask_nccl(Context& context) {
+    if (!nccl_present()) throw NotHere("there is no libnccl.so.2 on the library path");
+    char folder[] = "/tmp/probe-XXXXXX";
+    if (!mkdtemp(folder)) throw std::runtime_error("cannot make a temporary folder");
+    std::string failed;
+    for (int used = 2; used <= context.machine.count(); used *= 2) {
+        int number = -1;
+        for (const NcclSetting& setting : nccl_settings) {
+            ++number;
+            if (!wanted(context, setting)) continue;
+            context.check();
+            const std::string base = std::string(folder) + "/" + setting.name;
+            const std::string depth = context.options.tiny ? "tiny" : context.options.quick ? "quick" : "full";
+            std::vector<pid_t> children;
+            for (int rank = 0; rank < used; ++rank) {
+                children.push_back(start({"--nccl-worker", "times", std::to_string(number),
+                                          std::to_string(rank), std::to_string(used), base, depth},
+                                         setting));
+            }
+            const bool good = wait_all(context, children, 60);
+            context.table.add_lines(read_and_remove(base + ".csv"));
+            unlink((base + ".id").c_str());
+            if (!good) failed += std::string(failed.empty() ? "" : ", ") + setting.name;
+            const bool traced = std::string(setting.name) == "free" || std::string(setting.name) == "P2P_off";
+            if (!traced || used * 2 <= context.machine.count()) continue;
+            const bool whole = wait_all(
+                context, {start({"--nccl-worker", "trace", std::to_string(number), "0",
+                                 std::to_string(used), base, depth}, setting)}, 60);
+            context.traces += read_and_remove(base + ".csv");
+            if (!whole) failed += std::string(failed.empty() ? "" : ", ") + setting.name + " trace";
+        }
+    }
+    rmdir(folder);
+    if (interrupted) throw Interrupted();
+    if (!failed.empty()) throw NotHere("NCCL failed or took too long with: " + failed);
+}
+
+}  // namespace probe
