@@ -43,6 +43,8 @@ pub(super) enum Command {
     Memory(super::memory::Options),
     /// This machine: what it is, and what is wrong with it in order of what it costs.
     Here(super::here::Options),
+    /// Traces and logs of what ran, as a scenario.
+    Import(super::import::Options),
     /// List the built-in scenarios.
     Scenarios,
     /// The calibration: every constant with its source.

@@ -6,6 +6,7 @@ mod choose;
 mod compare;
 mod constants;
 mod here;
+mod import;
 mod load;
 mod memory;
 mod output;
@@ -36,6 +37,7 @@ pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failur
         Some(Command::Check(options)) => check::run(options, output),
         Some(Command::Choose(options)) => choose::run(options, output),
         Some(Command::Here(options)) => here::run(options, output),
+        Some(Command::Import(options)) => import::run(options, output),
         Some(Command::Scenarios) => scenarios::run(output),
         Some(Command::Constants(options)) => constants::run(options, output),
     }

@@ -63,6 +63,14 @@ impl Output {
         self.out.write_all(text.as_bytes())
     }
 
+    /// Writes a note beside the answer, to standard error.
+    ///
+    /// # Errors
+    /// Those of standard error.
+    pub fn note(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.err, "note: {text}")
+    }
+
     /// Writes a text whose first row is a title, or writes it to a file in one step: a file of that
     /// name is never half written.
     ///

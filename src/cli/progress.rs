@@ -1,7 +1,7 @@
 //! A row on the terminal while a long sweep runs; nothing when nobody looks.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Counts what is done of a total.
@@ -33,6 +33,39 @@ impl Progress {
     pub(super) fn finish(self) {
         if self.shown && self.started.elapsed().as_secs() >= 1 {
             let _ = write!(io::stderr(), "\r{:30}\r", "");
+        }
+    }
+}
+
+/// Tells how much of a large file was read.
+pub(super) struct Bytes<'a> {
+    file: &'a str,
+    told: AtomicU64,
+    shown: bool,
+}
+
+/// A row for every so many bytes.
+const TOLD_EVERY: u64 = 64 << 20;
+
+impl<'a> Bytes<'a> {
+    /// Of this file.
+    pub(super) fn new(file: &'a str) -> Bytes<'a> {
+        Bytes { file, told: AtomicU64::new(0), shown: io::stderr().is_terminal() }
+    }
+
+    /// So many bytes were read.
+    pub(super) fn at(&self, bytes: u64) {
+        if self.shown && bytes >= self.told.load(Ordering::Relaxed) + TOLD_EVERY {
+            self.told.store(bytes, Ordering::Relaxed);
+            // A progress row that cannot be written is no reason to stop.
+            let _ = write!(io::stderr(), "\r{}: {} MiB read", self.file, bytes >> 20);
+        }
+    }
+
+    /// Wipes the row.
+    pub(super) fn finish(self) {
+        if self.told.load(Ordering::Relaxed) > 0 {
+            let _ = write!(io::stderr(), "\r{:60}\r", "");
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod render;
 pub mod scenario;
 pub mod scenario_json;
 pub mod topology_json;
+pub mod traces;
 
 use std::io;
 use std::path::Path;

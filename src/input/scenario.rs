@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::embedded::{Embedded, embedded};
-use super::{read_text, scenario_json};
+use super::{read_text, scenario_json, traces};
 use crate::error::{Error, Result};
 use crate::suggestion::did_you_mean;
 use crate::workload::Scenario;
@@ -26,7 +26,7 @@ pub fn names() -> Vec<&'static str> {
     SCENARIOS.iter().map(|scenario| scenario.name).collect()
 }
 
-/// Loads a scenario: a file, or the name of a built-in one with or without `.json`. A file of that
+/// Loads a scenario: a file, also a trace of what ran, or the name of a built-in one with or without `.json`. A file of that
 /// name on disk wins.
 ///
 /// # Errors
@@ -40,6 +40,9 @@ pub fn load_scenario(name_or_path: &str) -> Result<Scenario> {
             scenario_json::parse(&found.file_name(), found.text)
         }
         _ if on_disk => {
+            if let Some(imported) = traces::scenario_of(name_or_path) {
+                return imported;
+            }
             let text = read_text(name_or_path, LIMIT, "a scenario is a few lines")?;
             scenario_json::parse(name_or_path, &text)
         }

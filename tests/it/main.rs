@@ -25,4 +25,5 @@ mod schedules;
 mod schema;
 mod serving;
 mod tidy;
+mod traces;
 mod wire_bytes;

@@ -1,0 +1,73 @@
+//! Chakra execution traces in JSON.
+
+use std::io::BufRead;
+
+use serde::Deserialize;
+
+use super::{Call, Trace, TraceFormat, failure};
+use crate::error::Result;
+use crate::workload::Collective;
+
+/// The format.
+pub(super) const FORMAT: TraceFormat = TraceFormat {
+    name: "chakra",
+    title: "a Chakra trace in JSON",
+    sniff: |head| head.trim_start().starts_with('{') && head.contains("\"workload_graph\""),
+    read,
+};
+
+/// Nodes of this type are collectives.
+const COLLECTIVE: u32 = 7;
+/// Collectives by their number.
+const TYPES: [(u32, Collective); 7] = [
+    (0, Collective::AllReduce),
+    (1, Collective::Reduce),
+    (2, Collective::AllGather),
+    (5, Collective::Broadcast),
+    (6, Collective::AllToAll),
+    (7, Collective::ReduceScatter),
+    (8, Collective::ReduceScatter),
+];
+
+#[derive(Deserialize)]
+struct Graph {
+    workload_graph: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    #[serde(rename = "Name", default)]
+    name: String,
+    #[serde(rename = "NodeType")]
+    kind: u32,
+    comm_type: Option<u32>,
+    comm_size: Option<u64>,
+}
+
+fn read(file: &str, stream: &mut dyn BufRead, trace: &mut Trace) -> Result<()> {
+    let graph: Graph = serde_json::from_reader(stream).map_err(|error| {
+        failure(
+            file,
+            format!("no Chakra trace: {error}"),
+            "expected `workload_graph`, a list of nodes",
+        )
+    })?;
+    for node in graph.workload_graph.into_iter().filter(|node| node.kind == COLLECTIVE) {
+        let known = TYPES.iter().find(|entry| Some(entry.0) == node.comm_type);
+        let Some(&(_, collective)) = known else {
+            trace.warn(format!("comm_type {:?} is left out", node.comm_type));
+            continue;
+        };
+        trace.calls.push(Call {
+            rank: 0,
+            collective,
+            bytes: node.comm_size,
+            dtype: String::new(),
+            ranks: None,
+            start_us: None,
+            duration_us: None,
+            by: node.name,
+        });
+    }
+    Ok(())
+}
