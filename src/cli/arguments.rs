@@ -45,6 +45,8 @@ pub(super) enum Command {
     Here(super::here::Options),
     /// Traces and logs of what ran, as a scenario.
     Import(super::import::Options),
+    /// Draw a picture as SVG: `simulate plot list` says which there are.
+    Plot(Box<super::plot::Options>),
     /// List the built-in scenarios.
     Scenarios,
     /// The calibration: every constant with its source.
@@ -333,6 +335,13 @@ pub(super) struct Constants {
     /// Form of the table.
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(super) format: Form,
+}
+
+impl Predict {
+    /// All defaults on a machine.
+    pub(super) fn of_machine(name: &str) -> Predict {
+        Arguments::parse_from(["simulate", "--topo", name]).predict
+    }
 }
 
 impl Arguments {

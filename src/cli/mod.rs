@@ -10,6 +10,7 @@ mod import;
 mod load;
 mod memory;
 mod output;
+mod plot;
 mod predict;
 mod progress;
 mod scenarios;
@@ -34,6 +35,7 @@ pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failur
         Some(Command::Compare(options)) => compare::run(options, output),
         Some(Command::Edits) => compare::list(output),
         Some(Command::Memory(options)) => memory::run(options, output),
+        Some(Command::Plot(options)) => plot::run(options, output),
         Some(Command::Check(options)) => check::run(options, output),
         Some(Command::Choose(options)) => choose::run(options, output),
         Some(Command::Here(options)) => here::run(options, output),

@@ -44,15 +44,8 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         return Err(load::no_topology().into());
     }
     let wanted_sizes = wanted_sizes(options, false)?;
-    let mut scenario = load_scenario(&options.scenario)?;
-    if let Some(calls) = options.calls {
-        scenario.steps.iter_mut().for_each(|step| step.calls = calls);
-        // Nobody reported a step of so many calls.
-        scenario.reported_on = None;
-    }
     let mut notes = Vec::new();
-    let collective = select::collective(options, &scenario)?;
-    select::steps(&mut scenario, collective, &mut notes);
+    let (scenario, collective) = workload(options, &mut notes)?;
     let calibration = Calibration::embedded()?;
     let Loaded { topology, ring } = load::machine(&options.machine, &calibration)?;
     let out = options.out.as_deref();
@@ -73,20 +66,8 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         output.titled(&first_screen::lone_gpu(&machine), out)?;
         return Ok(Outcome::Done);
     }
-    if options.no_regimes && !machine.topology.regimes.is_empty() {
-        notes.push("without the regimes that this machine's file declares".to_owned());
-    }
-    if options.fidelity != Model::Packet {
-        notes.push(format!("network model: {}", fidelity(options.fidelity).name()));
-    }
-    let cases = some(options, choice.cases(collective, &machine, &gpus)?)?;
-    let flags = flags(options, &machine, &gpus, &mut notes)?;
-    let case_options = choice.within(CaseOptions {
-        flags,
-        every_call: options.every_call.then_some(scenario.steps[0].calls),
-        ..CaseOptions::of(gpus, fidelity(options.fidelity))
-    });
-    let asked = Asked { options, machine, scenario, cases, case_options, calibration };
+    let workload = (scenario, collective);
+    let asked = Asked::of(options, machine, workload, &choice, gpus, calibration, &mut notes)?;
     if options.stop_after == Some(Stage::Schedule) {
         output.plain(&asked.schedule(wanted_sizes.first().copied())?, out)?;
     } else if wanted_sizes.is_empty() {
@@ -95,6 +76,22 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         asked.sizes(&wanted_sizes, output)?;
     }
     Ok(Outcome::Done)
+}
+
+/// The scenario's steps, and what they compute.
+pub(super) fn workload(
+    options: &Predict,
+    notes: &mut Vec<String>,
+) -> Result<(Scenario, Collective)> {
+    let mut scenario = load_scenario(&options.scenario)?;
+    if let Some(calls) = options.calls {
+        scenario.steps.iter_mut().for_each(|step| step.calls = calls);
+        // Nobody reported a step of so many calls.
+        scenario.reported_on = None;
+    }
+    let collective = select::collective(options, &scenario)?;
+    select::steps(&mut scenario, collective, notes);
+    Ok((scenario, collective))
 }
 
 /// What cannot be asked of this machine.
@@ -147,17 +144,47 @@ fn some(options: &Predict, cases: Vec<Case>) -> Result<Vec<Case>> {
 }
 
 /// Everything that was asked for, loaded.
-struct Asked<'a> {
+pub(super) struct Asked<'a> {
     options: &'a Predict,
-    machine: Machine,
-    scenario: Scenario,
+    pub(super) machine: Machine,
+    pub(super) scenario: Scenario,
     cases: Vec<Case>,
     case_options: CaseOptions,
     calibration: Calibration,
 }
 
-impl Asked<'_> {
-    fn question<'b>(&'b self, around: &'b Around) -> Question<'b> {
+impl<'a> Asked<'a> {
+    /// Settles cases and choices for a workload on the GPUs of a machine; one GPU has no cases.
+    pub(super) fn of(
+        options: &'a Predict,
+        machine: Machine,
+        (scenario, collective): (Scenario, Collective),
+        choice: &Choice,
+        gpus: Vec<u32>,
+        calibration: Calibration,
+        notes: &mut Vec<String>,
+    ) -> Result<Asked<'a>> {
+        if options.no_regimes && !machine.topology.regimes.is_empty() {
+            notes.push("without the regimes that this machine's file declares".to_owned());
+        }
+        if options.fidelity != Model::Packet {
+            notes.push(format!("network model: {}", fidelity(options.fidelity).name()));
+        }
+        let cases = if gpus.len() < 2 {
+            Vec::new()
+        } else {
+            some(options, choice.cases(collective, &machine, &gpus)?)?
+        };
+        let flags = flags(options, &machine, &gpus, notes)?;
+        let case_options = choice.within(CaseOptions {
+            flags,
+            every_call: options.every_call.then_some(scenario.steps[0].calls),
+            ..CaseOptions::of(gpus, fidelity(options.fidelity))
+        });
+        Ok(Asked { options, machine, scenario, cases, case_options, calibration })
+    }
+
+    pub(super) fn question<'b>(&'b self, around: &'b Around) -> Question<'b> {
         Question {
             machine: &self.machine,
             scenario: &self.scenario,
@@ -257,15 +284,15 @@ const EVERY_CALL_MAX: u32 = 1000;
 
 /// What stands around the predictions of the first screen.
 #[derive(Default)]
-struct Around {
+pub(super) struct Around {
     nccl: Option<Setup>,
-    wirings: Vec<(String, Machine)>,
+    pub(super) wirings: Vec<(String, Machine)>,
     nearby: Vec<crate::sweep::nearby::NearbyFigure>,
 }
 
 impl Around {
     /// Other wirings and measured figures, unless the options narrow the question.
-    fn of(asked: &Asked<'_>) -> Result<Around> {
+    pub(super) fn of(asked: &Asked<'_>) -> Result<Around> {
         let options = asked.options;
         let (topology, gpus) = (&asked.machine.topology, &asked.case_options.gpus);
         let told = !options.algo.is_empty() || options.proto.is_some() || options.blocks.is_some();

@@ -5,13 +5,16 @@ pub mod arrival;
 pub mod event_queue;
 mod executor;
 pub mod network;
+pub mod observer;
 pub mod outcome;
 pub mod pool;
 pub mod slots;
+pub mod timeline;
 
 pub use arrival::{Arrivals, Stay};
 pub use executor::{RunOptions, run};
 pub use outcome::{BlockUse, Outcome};
+pub use timeline::Timeline;
 
 use crate::error::Result;
 use crate::fabric::Fabric;
@@ -19,6 +22,8 @@ use crate::schedule::Schedule;
 use network::alpha_beta::AlphaBeta;
 use network::max_min::MaxMin;
 use network::packet::Packet;
+use observer::Unobserved;
+use timeline::Recorder;
 
 /// A network model.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,9 +65,28 @@ pub fn simulate(
     fidelity: Fidelity,
     options: RunOptions,
 ) -> Result<Outcome> {
-    match fidelity {
+    let (outcome, _) = match fidelity {
         Fidelity::AlphaBeta => run(fabric, schedule, AlphaBeta::new(fabric, schedule), options),
         Fidelity::MaxMin => run(fabric, schedule, MaxMin::new(fabric, schedule), options),
-        Fidelity::Packet => run(fabric, schedule, Packet::new(fabric, schedule), options),
-    }
+        Fidelity::Packet => {
+            run(fabric, schedule, Packet::new(fabric, schedule, Unobserved), options)
+        }
+    }?;
+    Ok(outcome)
+}
+
+/// Runs a schedule on a machine packet by packet, and keeps what happened when.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn record(
+    fabric: &Fabric,
+    schedule: &Schedule,
+    options: RunOptions,
+) -> Result<(Outcome, Timeline)> {
+    let recorder = Recorder::new(schedule, fabric.links.len());
+    let network = Packet::new(fabric, schedule, recorder);
+    let (outcome, recorder) = run(fabric, schedule, network, options)?;
+    let timeline = recorder.finish(outcome.ended);
+    Ok((outcome, timeline))
 }

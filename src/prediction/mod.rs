@@ -2,6 +2,7 @@
 
 pub mod barrier;
 pub mod bottleneck;
+pub mod breakdown;
 pub mod case;
 pub mod cases;
 pub mod choice;

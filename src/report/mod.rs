@@ -13,6 +13,7 @@ pub mod json;
 pub mod machine;
 pub mod memory;
 pub mod number;
+pub mod plot;
 pub mod sizes;
 pub mod table;
 

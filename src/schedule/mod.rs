@@ -11,6 +11,7 @@
 //! that every rank ends with every contribution exactly once.
 
 pub mod build;
+pub mod messages;
 mod op;
 pub mod proof;
 

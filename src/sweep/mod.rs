@@ -9,8 +9,10 @@ pub mod faults;
 pub mod nearby;
 pub mod plan;
 pub mod sizes;
+pub mod study;
 
 pub use answer::{Answer, Question};
+pub use study::Study;
 
 use rayon::prelude::*;
 

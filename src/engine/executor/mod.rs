@@ -44,7 +44,7 @@ impl Default for RunOptions {
     }
 }
 
-/// Runs a schedule over a network.
+/// Runs a schedule over a network; gives back what happened, and who watched the network.
 ///
 /// # Errors
 /// When operations wait for each other or the event limit is reached; when blocks that never end
@@ -54,7 +54,7 @@ pub fn run<N: Network>(
     schedule: &Schedule,
     mut network: N,
     options: RunOptions,
-) -> Result<Outcome> {
+) -> Result<(Outcome, N::Observer)> {
     let endless = schedule.ranks.iter().flat_map(|rank| &rank.blocks).any(|b| b.background);
     if endless && !options.arrivals.at_once() {
         let help = "give arrivals to a collective, not to a load that runs until others end";
@@ -452,12 +452,12 @@ impl<'a, N: Network> Machine<'a, N> {
             .collect()
     }
 
-    fn outcome(self) -> Outcome {
+    fn outcome(self) -> (Outcome, N::Observer) {
         let mut blocks: Vec<Vec<BlockUse>> = vec![Vec::new(); self.ranks.len()];
         for block in &self.blocks {
             blocks[block.rank as usize].push(block.used);
         }
-        Outcome {
+        let outcome = Outcome {
             arrivals: self.options.arrivals,
             call_ends: self.call_ends,
             calls: self.options.calls,
@@ -467,6 +467,7 @@ impl<'a, N: Network> Machine<'a, N> {
             ended: self.now,
             events: self.events,
             hops: self.network.hops(),
-        }
+        };
+        (outcome, self.network.into_observer())
     }
 }

@@ -1,6 +1,7 @@
 //! What each operation costs and starts.
 
 use super::super::network::{ActorId, Context, Load, Network, Notice, Store, Wrapped};
+use super::super::observer::Observer;
 use super::super::slots::SlotRange;
 use super::{Machine, State, pieces};
 use crate::fabric::{EndpointId, LinkClass};
@@ -32,15 +33,28 @@ pub(super) enum Next {
 impl<N: Network> Machine<'_, N> {
     /// Runs an actor's operations until one of them takes time or waits.
     pub(super) fn advance(&mut self, actor: ActorId) {
+        let record = &self.actors[actor as usize];
+        let watched = (record.warp == 0).then_some(record.block);
+        let now = self.now;
+        if let Some(block) = watched {
+            self.network.observer().goes_on(block, now);
+        }
         loop {
             let record = &self.actors[actor as usize];
             let block = record.block as usize;
             let Some(&op) = self.blocks[block].ops.get(record.position as usize) else {
                 if !self.end_call(actor) {
+                    if let Some(block) = watched {
+                        self.network.observer().goes_on(block, now);
+                    }
                     return;
                 }
                 continue;
             };
+            let (call, position) = (record.call, record.position);
+            if let Some(block) = watched {
+                self.network.observer().begins(block, call, position, now);
+            }
             match self.operate(actor, block, op) {
                 Next::Now => self.actors[actor as usize].position += 1,
                 Next::At(time) => {

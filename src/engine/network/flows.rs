@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::max_min::{Demand, fair_rates};
 use super::pipe::{Pipe, PipeKey};
 use super::{Context, LinkUse, Load, NONE, Network, Notice, Store, Wrapped};
+use crate::engine::observer::Unobserved;
 use crate::engine::pool::Pool;
 use crate::fabric::regime::SlowedLink;
 use crate::fabric::{EndpointId, Fabric, MulticastGroup};
@@ -56,6 +57,7 @@ pub struct Flows<'a, const SHARED: bool> {
     users: Vec<u32>,
     slowed: Vec<SlowedLink>,
     stats: Vec<LinkUse>,
+    observer: Unobserved,
     hops: u64,
 }
 
@@ -72,6 +74,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
             users: vec![0; fabric.links.len()],
             slowed: Vec::new(),
             stats: vec![LinkUse::default(); fabric.links.len()],
+            observer: Unobserved,
             hops: 0,
         }
     }
@@ -297,6 +300,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
 
 impl<const SHARED: bool> Network for Flows<'_, SHARED> {
     type Event = Event;
+    type Observer = Unobserved;
     const FUSES_WARPS: bool = true;
 
     fn store(&mut self, at: Time, store: Store, context: &mut Queue<'_>) {
@@ -352,5 +356,13 @@ impl<const SHARED: bool> Network for Flows<'_, SHARED> {
 
     fn hops(&self) -> u64 {
         self.hops
+    }
+
+    fn observer(&mut self) -> &mut Unobserved {
+        &mut self.observer
+    }
+
+    fn into_observer(self) -> Unobserved {
+        self.observer
     }
 }

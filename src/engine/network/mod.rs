@@ -10,6 +10,7 @@ pub mod packet;
 mod pipe;
 
 use crate::engine::event_queue::EventQueue;
+use crate::engine::observer::Observer;
 use crate::engine::slots::{SlotRange, Slots};
 use crate::fabric::EndpointId;
 use crate::fabric::regime::SlowedLink;
@@ -172,6 +173,9 @@ pub trait Network {
     /// Its own events.
     type Event: Copy;
 
+    /// Who watches.
+    type Observer: Observer;
+
     /// Whether a block's warps are one actor.
     const FUSES_WARPS: bool;
 
@@ -206,6 +210,12 @@ pub trait Network {
 
     /// Packets sent over links so far, each link counted.
     fn hops(&self) -> u64;
+
+    /// Who watches, to be told of operations too.
+    fn observer(&mut self) -> &mut Self::Observer;
+
+    /// Who watched, at the end.
+    fn into_observer(self) -> Self::Observer;
 }
 
 /// An event of the common queue.

@@ -9,6 +9,7 @@ use super::{
     ATOMIC, COMPLETION, COPY, Event, LAST, LINE, MULTICAST, NON_POSTED, POSTED, Packet, Pending,
     Queue, SPLIT, Tlp,
 };
+use crate::engine::observer::Observer;
 use crate::fabric::{DirectedLink, EndpointId, Fabric, LinkClass, LinkId};
 use crate::topology::TrafficKind;
 use crate::units::Time;
@@ -76,7 +77,7 @@ impl Egress {
     }
 }
 
-impl Packet<'_> {
+impl<O: Observer> Packet<'_, O> {
     /// Counts a store against the egress' room when it is issued.
     pub(super) fn reserve(&mut self, link: LinkId, bytes: u32) {
         if let Some(egress) = self.egress.get_mut(link as usize).and_then(Option::as_mut) {
@@ -209,6 +210,7 @@ impl Packet<'_> {
                 continue;
             }
             self.links[link as usize].stats.queued += now - group.since;
+            self.observer.waited(link, group.since, now);
             self.transmit(now, link, tlp, context);
             self.take(link, completions, payload, context);
             return true;

@@ -4,6 +4,7 @@ use super::super::{OPERAND, Wrapped};
 use super::{
     ATOMIC, COMPLETION, COPY, Event, MULTICAST, NON_POSTED, POSTED, Packet, Queue, SPLIT, Tlp,
 };
+use crate::engine::observer::Observer;
 use crate::fabric::LinkId;
 use crate::units::Time;
 
@@ -22,7 +23,7 @@ pub(super) fn buffer_bytes(tlp: &Tlp) -> u32 {
     }
 }
 
-impl Packet<'_> {
+impl<O: Observer> Packet<'_, O> {
     /// Bytes on the wire of a packet over a link.
     fn wire_bytes(&self, link: LinkId, tlp: &Tlp) -> u32 {
         let extra = self.multicast.overhead[link as usize];
@@ -92,6 +93,8 @@ impl Packet<'_> {
             state.stats.payload_bytes += u64::from(tlp.payload);
         }
         self.hops += 1;
+        self.observer.sends(link, now, time, u32::from(tlp.payload));
+        self.observe_buffer(now, link);
         // Cut-through: the next link may start when the head is there, unless it would run dry.
         let ahead = match next {
             None => time,
@@ -99,6 +102,11 @@ impl Packet<'_> {
         };
         let at = now + record.latency + ahead;
         context.queue.push(at, Wrapped::Network(Event::Arrive(link, tlp)));
+    }
+
+    fn observe_buffer(&mut self, now: Time, link: LinkId) {
+        let held = self.links[link as usize].used.iter().sum();
+        self.observer.holds(link, now, held);
     }
 
     /// Sends what a link can send now, and arms it for the next.
@@ -137,6 +145,8 @@ impl Packet<'_> {
     pub(super) fn release(&mut self, now: Time, link: LinkId, tlp: &Tlp, context: &mut Queue<'_>) {
         let state = &mut self.links[link as usize];
         state.used[usize::from(tlp.class)] -= buffer_bytes(tlp);
+        self.observe_buffer(now, link);
+        let state = &mut self.links[link as usize];
         if state.starved {
             state.starved = false;
             self.serve(now, link, context);

@@ -4,6 +4,7 @@
 use super::super::{Load, NONE, Notice, Wrapped};
 use super::transaction::Transaction;
 use super::{Event, LAST, LINE, NON_POSTED, Packet, Queue, Tlp};
+use crate::engine::observer::Observer;
 use crate::engine::pool::Pool;
 use crate::fabric::{EndpointId, Fabric, LinkId};
 use crate::schedule::Schedule;
@@ -88,7 +89,7 @@ impl MemoryPort {
     }
 }
 
-impl Packet<'_> {
+impl<O: Observer> Packet<'_, O> {
     /// A write or read request has reached host memory.
     pub(super) fn serve_memory(
         &mut self,

@@ -16,6 +16,7 @@ mod transaction;
 use std::collections::VecDeque;
 
 use super::{Context, LinkUse, Load, NONE, Network, Store, Wrapped};
+use crate::engine::observer::Observer;
 use crate::engine::pool::Pool;
 use crate::engine::slots::SlotRange;
 use crate::fabric::regime::SlowedLink;
@@ -112,7 +113,7 @@ struct Queued {
 }
 
 /// The packet model.
-pub struct Packet<'a> {
+pub struct Packet<'a, O> {
     fabric: &'a Fabric,
     links: Vec<LinkState>,
     /// Entering link of each node and port.
@@ -127,6 +128,7 @@ pub struct Packet<'a> {
     memory_ports: Vec<Option<MemoryPort>>,
     lines: memory::LineTable,
     multicast: Multicast<'a>,
+    observer: O,
     hops: u64,
 }
 
@@ -146,9 +148,9 @@ enum Pending {
 
 type Queue<'c> = Context<'c, Wrapped<Event>>;
 
-impl<'a> Packet<'a> {
-    /// The model of a machine, at rest.
-    pub fn new(fabric: &'a Fabric, schedule: &Schedule) -> Packet<'a> {
+impl<'a, O: Observer> Packet<'a, O> {
+    /// The model of a machine, at rest, with who watches it.
+    pub fn new(fabric: &'a Fabric, schedule: &Schedule, observer: O) -> Packet<'a, O> {
         let mut ports = vec![Vec::new(); fabric.node_count];
         for (index, link) in fabric.links.iter().enumerate() {
             debug_assert_eq!(ports[link.to as usize].len(), usize::from(link.in_port));
@@ -199,6 +201,7 @@ impl<'a> Packet<'a> {
             memory_ports,
             lines: memory::LineTable::new(fabric, schedule),
             multicast: Multicast::new(fabric, schedule),
+            observer,
             hops: 0,
         }
     }
@@ -209,8 +212,9 @@ impl<'a> Packet<'a> {
     }
 }
 
-impl Network for Packet<'_> {
+impl<O: Observer> Network for Packet<'_, O> {
     type Event = Event;
+    type Observer = O;
     const FUSES_WARPS: bool = false;
 
     fn store(&mut self, at: Time, store: Store, context: &mut Queue<'_>) {
@@ -283,6 +287,14 @@ impl Network for Packet<'_> {
     fn hops(&self) -> u64 {
         self.hops
     }
+
+    fn observer(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    fn into_observer(self) -> O {
+        self.observer
+    }
 }
 
 fn traffic_index(kind: TrafficKind) -> usize {
@@ -293,7 +305,7 @@ fn traffic_index(kind: TrafficKind) -> usize {
     }
 }
 
-impl Packet<'_> {
+impl<O: Observer> Packet<'_, O> {
     /// The link that a packet takes after the one at its cursor, if any.
     fn next_link(&self, tlp: &Tlp) -> Option<LinkId> {
         let next = self.fabric.path_links[tlp.cursor as usize + 1];

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use super::super::{Store, Wrapped};
 use super::{COMPLETION, Event, MULTICAST, NON_POSTED, NONE, Packet, Queue, Queued, Tlp};
+use crate::engine::observer::Observer;
 use crate::engine::pool::Pool;
 use crate::fabric::{Fabric, LinkId, MulticastGroup, MulticastPort};
 use crate::schedule::Schedule;
@@ -76,7 +77,7 @@ impl<'a> Multicast<'a> {
     }
 }
 
-impl Packet<'_> {
+impl<O: Observer> Packet<'_, O> {
     /// Flag of a store or load that goes to a group.
     pub(super) fn group_flag(group: u32) -> u8 {
         if group == NONE { 0 } else { MULTICAST }

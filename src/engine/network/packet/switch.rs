@@ -2,10 +2,11 @@
 //! take ingress ports in turn, packet by packet.
 
 use super::{COMPLETION, MULTICAST, NON_POSTED, NONE, POSTED, Packet, Queue, Queued, Tlp};
+use crate::engine::observer::Observer;
 use crate::fabric::LinkId;
 use crate::units::Time;
 
-impl Packet<'_> {
+impl<O: Observer> Packet<'_, O> {
     /// A packet is at the far end of a link.
     pub(super) fn arrive(&mut self, now: Time, link: LinkId, tlp: Tlp, context: &mut Queue<'_>) {
         let Some(out) = self.next_link(&tlp) else {
@@ -79,6 +80,7 @@ impl Packet<'_> {
             if room {
                 state.crossing.pop_front();
                 state.stats.queued += now - head.since;
+                self.observer.waited(out, head.since, now);
                 self.transmit(now, out, head.tlp, context);
                 if head.order == NONE || self.was_last_copy(head.order) {
                     self.release(now, ingress, &head.tlp, context);
@@ -164,6 +166,7 @@ impl Packet<'_> {
         state.waiting[class] &= !(1 << port);
         state.turn = (port + 1) & 127;
         state.stats.queued += now - head.since;
+        self.observer.waited(out, head.since, now);
         self.transmit(now, out, head.tlp, context);
         self.release(now, ingress, &head.tlp, context);
         self.ask(now, ingress, class, out, context);

@@ -1,0 +1,184 @@
+//! `simulate plot`: one picture, or the gallery of the repository.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use clap::Args;
+
+use super::arguments::Predict;
+use super::load;
+use super::output::{Failure, Outcome, Output};
+use super::predict::{Around, Asked, start_threads, wanted_sizes, workload};
+use super::progress::Progress;
+use super::select;
+use crate::error::{Error, Result};
+use crate::fabric::Calibration;
+use crate::input::Loaded;
+use crate::prediction::{Choice, Machine};
+use crate::report::plot::{self, KINDS, Kind, Picture, gallery};
+use crate::sweep::Study;
+use crate::sweep::sizes::Sizes;
+
+/// Options of `plot`.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// Kind of picture; `list` says which there are, `gallery` draws those of the repository into
+    /// the folder --out.
+    kind: String,
+    #[command(flatten)]
+    predict: Predict,
+}
+
+/// Sizes of the pictures over sizes, where none are told.
+const SIZES: Sizes = Sizes { begin: 1 << 10, end: 1 << 20, factor: 4.0 };
+
+/// Draws.
+pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
+    let predict = &options.predict;
+    match options.kind.as_str() {
+        "list" => output.text(&list())?,
+        "gallery" => {
+            start_threads(predict.threads)?;
+            let folder = predict.out.as_deref().unwrap_or("plots");
+            draw_gallery(folder, output)?;
+        }
+        name => {
+            let kind = plot::find(name)?;
+            refuse_others(predict)?;
+            start_threads(predict.threads)?;
+            let subject = Subject::of(predict)?;
+            let picture = subject.draw(&[kind])?.remove(0);
+            output.plain(&picture.svg(), predict.out.as_deref())?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn list() -> String {
+    let mut out = String::new();
+    for kind in KINDS {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{:<16}{}", kind.name, kind.about);
+    }
+    out
+}
+
+/// Flags that say nothing about a picture.
+pub(super) fn refuse_others(predict: &Predict) -> Result<()> {
+    let others = [
+        (predict.json, "--json"),
+        (predict.explain, "--explain"),
+        (predict.assumptions, "--assumptions"),
+        (predict.format.is_some(), "--format"),
+        (predict.stop_after.is_some(), "--stop-after"),
+        (predict.every_call, "--every-call"),
+        (!predict.what_if.is_empty(), "--what-if"),
+    ];
+    match others.iter().find(|flag| flag.0) {
+        Some((_, flag)) => Err(Error::request(
+            format!("{flag} is for a prediction, not for a picture"),
+            "drop it, or drop the subcommand",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// What is drawn: a machine with a workload.
+pub(super) struct Subject<'a> {
+    pub(super) asked: Asked<'a>,
+    pub(super) around: Around,
+    sizes: Vec<u64>,
+    bytes: u64,
+}
+
+impl<'a> Subject<'a> {
+    /// The machine that the options name.
+    pub(super) fn of(predict: &'a Predict) -> Result<Subject<'a>> {
+        let calibration = Calibration::embedded()?;
+        let loaded = load::machine(&predict.machine, &calibration)?;
+        Subject::on(predict, loaded, calibration)
+    }
+
+    fn on(
+        predict: &'a Predict,
+        Loaded { topology, ring }: Loaded,
+        calibration: Calibration,
+    ) -> Result<Subject<'a>> {
+        let mut notes = Vec::new();
+        let told = wanted_sizes(predict, false)?;
+        let workload = workload(predict, &mut notes)?;
+        let machine = Machine::new(topology, &calibration, !predict.no_regimes, true)?;
+        let choice = Choice { graph: ring.unwrap_or_default(), ..select::choice(predict)? };
+        let ranks = workload.0.tensor_parallel;
+        let gpus = choice.ranks(&machine.topology, ranks, &mut notes)?;
+        let last = workload.0.steps.last().map_or(0, |step| step.bytes);
+        // Whoever names one size wants to look at that call.
+        let bytes = if let [only] = told[..] { only } else { last };
+        let sizes = if told.is_empty() { SIZES.all()? } else { told };
+        let asked = Asked::of(predict, machine, workload, &choice, gpus, calibration, &mut notes)?;
+        let around = Around::of(&asked)?;
+        Ok(Subject { asked, around, sizes, bytes })
+    }
+
+    /// What pictures are drawn from.
+    pub(super) fn study(&self) -> Study<'_> {
+        Study::new(self.asked.question(&self.around), self.sizes.clone(), self.bytes)
+    }
+
+    fn draw(mut self, kinds: &[&Kind]) -> Result<Vec<Picture>> {
+        // No picture shows them.
+        self.around.wirings.clear();
+        let study = self.study();
+        kinds.iter().map(|kind| draw(kind, &study)).collect()
+    }
+}
+
+/// Draws a kind; of one GPU only those that need no call.
+pub(super) fn draw(kind: &Kind, study: &Study<'_>) -> Result<Picture> {
+    if study.question.cases.is_empty() && kind.of_calls {
+        return Err(Error::request(
+            format!(
+                "{} has one GPU: there is nothing to reduce",
+                study.question.machine.topology.name
+            ),
+            "the pictures machine, peers and errors can be drawn of it",
+        ));
+    }
+    (kind.draw)(study)
+}
+
+/// Draws the gallery into a folder.
+fn draw_gallery(folder: &str, output: &mut Output) -> std::result::Result<(), Failure> {
+    fs::create_dir_all(folder).map_err(|error| {
+        Error::request(
+            format!("cannot make the folder {folder}: {error}"),
+            "name another with --out, or check its permissions",
+        )
+    })?;
+    let write = |output: &mut Output, file: &str, text: &str| {
+        let path = Path::new(folder).join(file);
+        output.plain(text, Some(&path.to_string_lossy()))
+    };
+    let progress = Progress::new(gallery::ENTRIES.len());
+    let mut titles = Vec::new();
+    for entries in gallery::ENTRIES.chunk_by(|a, b| a.machine == b.machine) {
+        for (entry, picture) in entries.iter().zip(of_machine(entries)?) {
+            write(output, &entry.file_name(), &picture.svg())?;
+            titles.push((entry.file_name(), picture.title));
+            progress.step();
+        }
+    }
+    write(output, "README.md", &gallery::page(&titles))?;
+    progress.finish();
+    Ok(())
+}
+
+/// The pictures of one machine of the gallery.
+fn of_machine(entries: &[gallery::Entry]) -> Result<Vec<Picture>> {
+    let predict = Predict::of_machine(entries[0].machine);
+    let loaded = Loaded { topology: load::built_in(entries[0].machine)?, ring: None };
+    let subject = Subject::on(&predict, loaded, Calibration::embedded()?)?;
+    let kinds = entries.iter().map(|entry| plot::find(entry.kind)).collect::<Result<Vec<_>>>()?;
+    subject.draw(&kinds)
+}
