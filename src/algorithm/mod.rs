@@ -21,6 +21,7 @@ pub mod nvls_packet;
 pub mod nvls_two_shot;
 pub mod one_shot_pull;
 pub mod one_shot_push;
+pub mod plan;
 mod primitives;
 pub mod probe;
 pub mod ring;

@@ -179,6 +179,7 @@ impl<'r, 'a> Ring<'r, 'a> {
                     copy: step + 1 >= n,
                     at,
                     length,
+                    ..Primitive::default()
                 };
                 self.run(position, primitive);
             }
@@ -199,6 +200,7 @@ impl<'r, 'a> Ring<'r, 'a> {
                     copy: true,
                     at: of * piece + chunk.offset,
                     length: chunk.bytes,
+                    ..Primitive::default()
                 };
                 self.run(position, primitive);
             }
@@ -219,6 +221,7 @@ impl<'r, 'a> Ring<'r, 'a> {
                     copy: step + 1 == n,
                     at: of * piece + chunk.offset,
                     length: chunk.bytes,
+                    ..Primitive::default()
                 };
                 self.run(position, primitive);
             }
@@ -242,6 +245,7 @@ impl<'r, 'a> Ring<'r, 'a> {
                 copy: true,
                 at: chunk.offset,
                 length: chunk.bytes,
+                ..Primitive::default()
             };
             self.run(position, primitive);
         }
@@ -259,6 +263,7 @@ impl<'r, 'a> Ring<'r, 'a> {
                 copy: hop + 1 == n,
                 at: chunk.offset,
                 length: chunk.bytes,
+                ..Primitive::default()
             };
             self.run(position, primitive);
         }

@@ -47,6 +47,8 @@ pub(super) enum Command {
     Import(super::import::Options),
     /// Draw a picture as SVG: `simulate plot list` says which there are.
     Plot(Box<super::plot::Options>),
+    /// A schedule that another tool wrote, proved and timed on a machine.
+    Schedule(super::schedule::Options),
     /// List the built-in scenarios.
     Scenarios,
     /// The calibration: every constant with its source.
@@ -361,7 +363,7 @@ impl Arguments {
 }
 
 /// Reads GPU numbers and ranges, such as `0,1,4-7`; nothing is no choice.
-fn gpu_list(text: &str) -> Result<Vec<u32>, String> {
+pub(super) fn gpu_list(text: &str) -> Result<Vec<u32>, String> {
     let mut gpus = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let number = |digits: &str| {

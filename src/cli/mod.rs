@@ -14,6 +14,7 @@ mod plot;
 mod predict;
 mod progress;
 mod scenarios;
+mod schedule;
 mod select;
 mod stage;
 mod topo;
@@ -40,6 +41,7 @@ pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failur
         Some(Command::Choose(options)) => choose::run(options, output),
         Some(Command::Here(options)) => here::run(options, output),
         Some(Command::Import(options)) => import::run(options, output),
+        Some(Command::Schedule(options)) => schedule::run(options, output),
         Some(Command::Scenarios) => scenarios::run(output),
         Some(Command::Constants(options)) => constants::run(options, output),
     }

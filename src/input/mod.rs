@@ -9,12 +9,14 @@ mod layout;
 mod machine;
 pub mod nccl_xml;
 mod places;
+pub mod plans;
 mod read;
 pub mod render;
 pub mod scenario;
 pub mod scenario_json;
 pub mod topology_json;
 pub mod traces;
+mod xml;
 
 use std::io;
 use std::path::Path;

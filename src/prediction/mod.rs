@@ -12,6 +12,7 @@ pub mod in_place;
 pub mod machine;
 pub mod nccl;
 pub mod options;
+pub mod plan;
 pub mod range;
 pub mod ring_order;
 pub mod throughput;

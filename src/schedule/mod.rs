@@ -178,6 +178,8 @@ pub enum Role {
     Input,
     /// Where results go.
     Output,
+    /// The rank's own data first, and the results in their place at the end.
+    InPlace,
     /// In between.
     Scratch,
 }

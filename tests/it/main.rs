@@ -18,6 +18,7 @@ mod nccl_schedules;
 mod nccl_search;
 mod nccl_setup;
 mod nccl_tuner;
+mod plans;
 mod plots;
 mod probe;
 mod readme;

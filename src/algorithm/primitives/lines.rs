@@ -38,8 +38,7 @@ impl Nccl<'_> {
                 self.line_out(place, message, trip);
             }
             if primitive.copy {
-                let buffer = self.outputs[place.rank as usize];
-                self.builder.write(place.rank, place.block, buffer, trip.data);
+                self.keep(place, primitive, trip.data);
             }
         }
         if receive.is_some() {
@@ -61,19 +60,17 @@ impl Nccl<'_> {
         receive: Option<MessageId>,
         trip: LineTrip,
     ) {
-        let Place { rank, block } = place;
-        let input = self.inputs[rank as usize];
         let LineTrip { wire: Part { offset, bytes }, data } = trip;
         let poll = |message, action| Op::Poll { message, offset, bytes, data: data.offset, action };
         let probe = self.request.kernel.is_probe();
         match receive {
-            None => self.builder.load(rank, block, input, data, Action::Set),
+            None => self.load_own(place, primitive, data, Action::Set),
             Some(message) if primitive.own && probe => {
                 self.push(place, poll(message, Action::Set));
-                self.builder.load(rank, block, input, data, Action::Add);
+                self.load_own(place, primitive, data, Action::Add);
             }
             Some(message) if primitive.own => {
-                self.builder.load(rank, block, input, data, Action::Set);
+                self.load_own(place, primitive, data, Action::Set);
                 self.push(place, poll(message, Action::Add));
             }
             Some(message) => self.push(place, poll(message, Action::Set)),

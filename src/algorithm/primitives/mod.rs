@@ -14,8 +14,8 @@ mod simple;
 use super::nccl::ring_split;
 use super::{Protocol, Request, Transport};
 use crate::fabric::LinkClass;
-use crate::schedule::build::{Builder, Part};
-use crate::schedule::{BufferId, Collective, Lines, Op, Role, Schedule};
+use crate::schedule::build::{Builder, Part, trips};
+use crate::schedule::{Action, BufferId, Collective, Lines, MessageId, Op, Role, Schedule};
 
 use connection::Connection;
 
@@ -122,6 +122,10 @@ pub(super) struct Primitive {
     pub(super) at: u32,
     /// Bytes.
     pub(super) length: u32,
+    /// Where its own data lie, in place of the rank's input at `at`.
+    pub(super) source: Option<(BufferId, u32)>,
+    /// Where it keeps the result, in place of the rank's output at `at`.
+    pub(super) target: Option<(BufferId, u32)>,
 }
 
 /// A schedule of NCCL's under construction.
@@ -144,15 +148,27 @@ impl<'a> Nccl<'a> {
         threads: &[u32],
         slices: Slices,
     ) -> Nccl<'a> {
+        let mut nccl = Nccl::without_data(request, (name, collective), channels, threads, slices);
+        let local = |rank: u32| request.gpus[rank as usize];
+        nccl.inputs = nccl.builder.buffers(Role::Input, request.bytes, local);
+        nccl.outputs = nccl.builder.buffers(Role::Output, request.bytes, local);
+        nccl
+    }
+
+    /// As [`Nccl::new`], but primitives say themselves where their data lie.
+    pub(super) fn without_data(
+        request: &'a Request<'a>,
+        (name, collective): (&str, Collective),
+        channels: u32,
+        threads: &[u32],
+        slices: Slices,
+    ) -> Nccl<'a> {
         let name = format!("{name} {}", request.protocol.name());
         let most = threads.iter().copied().max().unwrap_or(32);
         let mut builder = Builder::new(name, &request.gpus, threads.len(), most);
         for (block, &count) in threads.iter().enumerate() {
             (0..request.ranks()).for_each(|rank| builder.set_threads(rank, block, count));
         }
-        let local = |rank: u32| request.gpus[rank as usize];
-        let inputs = builder.buffers(Role::Input, request.bytes, local);
-        let outputs = builder.buffers(Role::Output, request.bytes, local);
         if let Some(start) = request.kernel.start_op(channels as usize) {
             builder.push_all(start);
         }
@@ -160,6 +176,7 @@ impl<'a> Nccl<'a> {
             builder.push_all(Op::Delay(request.kernel.simple));
         }
         let connections = Vec::new();
+        let (inputs, outputs) = (Vec::new(), Vec::new());
         Nccl { request, builder, inputs, outputs, connections, slices, collective }
     }
 
@@ -177,6 +194,74 @@ impl<'a> Nccl<'a> {
             Protocol::Simple => self.simple(place, primitive),
             Protocol::Ll => self.lines(place, primitive, Lines::Ll),
             Protocol::Ll128 => self.lines(place, primitive, Lines::Ll128),
+        }
+    }
+
+    /// Adds a buffer in a rank's GPU.
+    pub(super) fn buffer(&mut self, rank: u32, role: Role, bytes: u64) -> BufferId {
+        let home = self.request.gpus[rank as usize];
+        self.builder.buffer(rank, home, role, bytes)
+    }
+
+    /// Loads a part of a primitive's own data; `data` is its place within the call's data.
+    fn load_own(&mut self, place: Place, primitive: Primitive, data: Part, action: Action) {
+        let (buffer, at) = match primitive.source {
+            Some(source) => source,
+            None => (self.inputs[place.rank as usize], primitive.at),
+        };
+        let from = Part { offset: at + data.offset - primitive.at, bytes: data.bytes };
+        self.builder.load_at(place.rank, place.block, buffer, from, data.offset, action);
+    }
+
+    /// Keeps a part of a primitive's result.
+    fn keep(&mut self, place: Place, primitive: Primitive, data: Part) {
+        let (buffer, at) = match primitive.target {
+            Some(target) => target,
+            None => (self.outputs[place.rank as usize], primitive.at),
+        };
+        let to = Part { offset: at + data.offset - primitive.at, bytes: data.bytes };
+        self.builder.write_at(place.rank, place.block, buffer, to, data.offset);
+    }
+
+    /// A block of a rank waits until another block of it has come to a place; the flag is stored by
+    /// [`Nccl::signal`].
+    pub(super) fn wait(&mut self, place: Place, flag: MessageId) {
+        self.push(place, Op::PollFlag { message: flag, acquire: false });
+        self.push(place, Op::BlockBarrier);
+    }
+
+    /// A block of a rank says that it has come to a place.
+    pub(super) fn signal(&mut self, place: Place, flags: &[MessageId]) {
+        self.push(place, Op::BlockBarrier);
+        if self.request.protocol == Protocol::Simple {
+            self.push(place, Op::Fence);
+        }
+        flags.iter().for_each(|&flag| self.push(place, Op::Flag(flag)));
+    }
+
+    /// A flag within a rank's GPU.
+    pub(super) fn flag(&mut self, rank: u32) -> MessageId {
+        let home = self.request.gpus[rank as usize];
+        self.builder.message(rank, rank, home, connection::FLAG, Lines::Plain)
+    }
+
+    /// Adds what lies at one place of a rank's memory to what lies at another.
+    pub(super) fn reduce(
+        &mut self,
+        place: Place,
+        from: (BufferId, u32),
+        to: (BufferId, u32),
+        length: u32,
+    ) {
+        let Place { rank, block } = place;
+        for part in trips(0, length, 0, 1, self.threads(place)) {
+            for ((buffer, at), action) in [(from, Action::Set), (to, Action::Add)] {
+                let own = Part { offset: at + part.offset, bytes: part.bytes };
+                self.builder.load_at(rank, block, buffer, own, part.offset, action);
+            }
+            self.push(place, Op::WaitLoads);
+            let own = Part { offset: to.1 + part.offset, bytes: part.bytes };
+            self.builder.write_at(rank, block, to.0, own, part.offset);
         }
     }
 

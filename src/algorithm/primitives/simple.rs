@@ -90,7 +90,6 @@ impl Nccl<'_> {
     ) {
         let Place { rank, block } = place;
         let parts: Vec<Part> = trips(0, data.bytes, 0, 1, self.threads(place)).collect();
-        let (input, output) = (self.inputs[rank as usize], self.outputs[rank as usize]);
         for group in parts.chunks(self.request.kernel.unroll as usize) {
             for part in group {
                 let own = Part { offset: data.offset + part.offset, bytes: part.bytes };
@@ -101,7 +100,7 @@ impl Nccl<'_> {
                 }
                 if primitive.own {
                     let action = if receive.is_some() { Action::Add } else { Action::Set };
-                    self.builder.load(rank, block, input, own, action);
+                    self.load_own(place, primitive, own, action);
                 }
             }
             self.push(place, Op::WaitLoads);
@@ -112,7 +111,7 @@ impl Nccl<'_> {
                     self.builder.write_at(rank, block, end.buffer, slot, own.offset);
                 }
                 if primitive.copy {
-                    self.builder.write(rank, block, output, own);
+                    self.keep(place, primitive, own);
                 }
             }
         }

@@ -3,9 +3,9 @@
 use roxmltree::Node;
 
 use super::Format;
-use super::xml::{document, starts_with};
 use crate::error::Result;
 use crate::input::found::{Address, CpuName, Found, Function, Kind, LinkFact, Numa, Parent, Tree};
+use crate::input::xml::{document, starts_with};
 
 /// The format.
 pub(super) const FORMAT: Format =

@@ -7,12 +7,12 @@ mod lspci;
 mod lspci_tree;
 mod nccl_graph;
 mod nccl_system;
+mod smi_csv;
 mod smi_matrix;
 mod smi_nvlink;
 mod smi_p2p;
 mod smi_query;
 mod text;
-mod xml;
 
 use super::found::Found;
 use crate::error::{Error, Result};
@@ -40,6 +40,7 @@ pub const FORMATS: &[Format] = &[
     smi_matrix::FORMAT,
     smi_nvlink::FORMAT,
     smi_query::FORMAT,
+    smi_csv::FORMAT,
     lspci::FORMAT,
     lspci_tree::FORMAT,
     lscpu::FORMAT,
@@ -60,7 +61,7 @@ const OTHERS: &[(&str, &str, &[&str])] = &[
     ),
     ("output of nvbandwidth", "simulate check --topo MACHINE FILE", &["nvbandwidth Version"]),
     ("a trace of the torch profiler", "--scenario FILE", &["\"traceEvents\""]),
-    ("a schedule of MSCCL", "--schedule FILE", &["<algo "]),
+    ("a schedule of MSCCL", "simulate schedule FILE --topo MACHINE", &["<algo "]),
 ];
 
 /// How much of a text is looked at to recognise it.

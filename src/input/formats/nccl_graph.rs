@@ -2,9 +2,9 @@
 //! file.
 
 use super::Format;
-use super::xml::{document, problem, starts_with};
 use crate::error::{Error, Result};
 use crate::input::found::Found;
+use crate::input::xml::{document, problem, starts_with};
 
 /// The format.
 pub(super) const FORMAT: Format = Format {

@@ -1,12 +1,12 @@
 //! NCCL's system file: `NCCL_TOPO_DUMP_FILE`, and those that clouds give for `NCCL_TOPO_FILE`.
 
 use super::Format;
-use super::xml::starts_with;
 use crate::error::Result;
 use crate::input::found::{
     Address, CpuName, FarEnd, Found, Function, GpuName, Kind, LinkFact, Numa, NvLinks, Parent, Tree,
 };
 use crate::input::nccl_xml::read_system;
+use crate::input::xml::starts_with;
 use crate::selection::nccl::inventory::{self, CLASS_CPU_BRIDGE, Cpu, Pci};
 
 /// The format.

@@ -4,9 +4,9 @@ use roxmltree::Node;
 
 use super::Format;
 use super::text::leading_number;
-use super::xml::{document, starts_with};
 use crate::error::{Error, Problem, Result};
 use crate::input::found::{Address, Card, Found, LinkFact};
+use crate::input::xml::{document, starts_with};
 use crate::lines::{lines, problem};
 
 /// The text.
@@ -88,7 +88,7 @@ fn read_xml(file: &str, text: &str) -> Result<Found> {
     for gpu in document.root_element().children().filter(|node| node.has_tag_name("gpu")) {
         let id = gpu.attribute("id").unwrap_or("");
         let Some(place) = Address::parse(id) else {
-            problems.push(super::xml::problem(gpu, format!("`{id}` is no bus id"), ""));
+            problems.push(crate::input::xml::problem(gpu, format!("`{id}` is no bus id"), ""));
             continue;
         };
         let number = |name| value(gpu, name).and_then(leading_number).map(|number| number as u32);

@@ -146,7 +146,7 @@ impl<'a> Machine<'a> {
             .iter()
             .map(|buffer| {
                 let mut values = vec![Value::default(); elements(buffer.bytes)];
-                if buffer.role == Role::Input {
+                if matches!(buffer.role, Role::Input | Role::InPlace) {
                     for (index, value) in values.iter_mut().enumerate() {
                         *value = Value { ranks: 1 << buffer.rank, element: index as u32 + 1 };
                     }
@@ -356,7 +356,7 @@ impl<'a> Machine<'a> {
         let total = elements(self.schedule.bytes);
         let piece = total / n;
         for (buffer, values) in self.schedule.buffers.iter().zip(&self.buffers) {
-            if buffer.role != Role::Output {
+            if !matches!(buffer.role, Role::Output | Role::InPlace) {
                 continue;
             }
             let rank = buffer.rank as usize;

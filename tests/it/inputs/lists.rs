@@ -75,6 +75,22 @@ fn a_query_as_xml() {
 }
 
 #[test]
+fn a_query_as_csv() {
+    let text = "index, name, pci.bus_id, pcie.link.gen.current, pcie.link.gen.max, pcie.link.width.current\n\
+                0, NVIDIA GeForce RTX 4090, 00000000:01:00.0, 1, 4, 16\n\
+                1, NVIDIA GeForce RTX 4090, 00000000:02:00.0, 4, 4, 8\n";
+    assert_eq!(format(text), "smi-csv");
+    let topology = machine(&["GPU0 X PHB\nGPU1 PHB X\n", text]);
+    assert_eq!(topology.gpu_models(), ["rtx-4090"]);
+    assert_eq!((link_up(&topology, "gpu0"), link_up(&topology, "gpu1")), ((4, 16), (4, 8)));
+    assumes(&topology, "gpu0: idle link trained down to Gen1: taken as Gen4");
+    // Units behind the names, and another order.
+    let units = "pci.bus_id, pcie.link.width.current, name\n00000000:01:00.0, 8, NVIDIA H200\n";
+    assert_eq!(link_up(&machine(&[units]), "gpu0"), (5, 8));
+    refused(text.lines().next().expect("a header"), &["a header and no GPU"]);
+}
+
+#[test]
 fn nvlinks_by_rate_and_by_far_end() {
     let rates = "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-1)\n\t Link 0: 25 GB/s\n\t Link 1: 25 GB/s\n\
                  GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-2)\n\t Link 0: 25 GB/s\n\t Link 1: 25 GB/s\n\t Link 2: <inactive>\n";

@@ -1,0 +1,79 @@
+//! `simulate schedule`: a schedule that another tool wrote, proved and timed on a machine.
+
+use clap::Args;
+use rayon::prelude::*;
+
+use super::arguments::{Machine, Model, gpu_list};
+use super::load;
+use super::output::{Failure, Outcome, Output};
+use super::predict::fidelity;
+use crate::error::Result;
+use crate::fabric::Calibration;
+use crate::input::plans::load_plan;
+use crate::prediction;
+use crate::prediction::choice::chosen_gpus;
+use crate::prediction::plan::{plan_us, prove_plan};
+use crate::report::table::{Table, TableFormat};
+use crate::units::{format_size, parse_size};
+
+/// Options of `schedule`.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// The schedule: MSCCL's XML, or `-`.
+    file: String,
+    /// The machine.
+    #[command(flatten)]
+    machine: Machine,
+    /// GPUs in the order of ranks; left out: the first of the machine.
+    #[arg(long, value_name = "0,1,4-7", value_parser = gpu_list, default_value = "")]
+    gpus: std::vec::Vec<u32>,
+    /// Sizes of a call, rounded up to whole chunks.
+    #[arg(long, value_name = "SIZE,..", value_delimiter = ',', value_parser = parse_size,
+          default_value = "14336,43008,448K,4M")]
+    sizes: Vec<u64>,
+    /// Network model.
+    #[arg(long, value_name = "MODEL", default_value = "packet")]
+    fidelity: Model,
+    /// Write to a file instead of standard output.
+    #[arg(long, value_name = "FILE")]
+    out: Option<String>,
+}
+
+/// Proves, times and prints.
+pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
+    let plan = load_plan(&options.file)?;
+    let calibration = Calibration::embedded()?;
+    let topology = load::machine(&options.machine, &calibration)?.topology;
+    let machine = prediction::Machine::new(topology, &calibration, true, false)?;
+    let gpu_count = machine.nominal.fabric.gpu_count;
+    let gpus = match options.gpus.is_empty() {
+        true => (0..(plan.gpus.len() as u32).min(gpu_count as u32)).collect(),
+        false => chosen_gpus(&options.gpus, gpu_count)?,
+    };
+    prove_plan(&plan, &machine, &gpus)?;
+    let sizes: Vec<u64> = options.sizes.iter().map(|&bytes| plan.round_up(bytes)).collect();
+    let times: Vec<f64> = sizes
+        .par_iter()
+        .map(|&bytes| plan_us(&plan, &machine, &gpus, bytes, fidelity(options.fidelity)))
+        .collect::<Result<_>>()?;
+    let mut table = Table::new(&["size", "us", "algbw GB/s", "busbw GB/s"]);
+    for (&bytes, us) in sizes.iter().zip(times) {
+        let rate = bytes as f64 / us / 1e3;
+        let bus = rate * plan.collective.bus_factor(gpus.len());
+        let cells = [us, rate, bus].map(|figure| format!("{figure:.2}"));
+        table.row([vec![format_size(bytes)], cells.to_vec()].concat());
+    }
+    let text = format!(
+        "{}: {} of {} ranks, {}, {} chunks, on {}\n  proved: every rank ends with what it should, in three \
+         orders of the blocks\n\n{}",
+        plan.name,
+        plan.collective.title(),
+        gpus.len(),
+        plan.protocol.name(),
+        plan.chunks,
+        machine.topology.name,
+        table.write(TableFormat::Text)
+    );
+    output.titled(&text, options.out.as_deref())?;
+    Ok(Outcome::Done)
+}
