@@ -49,6 +49,8 @@ pub(super) enum Command {
     Plot(Box<super::plot::Options>),
     /// A schedule that another tool wrote, proved and timed on a machine.
     Schedule(super::schedule::Options),
+    /// A page to hand in: words, tables and pictures, as --out r.html, or Markdown.
+    Report(Box<super::report::Options>),
     /// List the built-in scenarios.
     Scenarios,
     /// The calibration: every constant with its source.
@@ -141,6 +143,9 @@ pub(super) struct Predict {
     /// Print this stage as JSON and stop.
     #[arg(long, value_name = "STAGE")]
     pub(super) stop_after: Option<Stage>,
+    /// Record a step of the last kind by the fastest algorithm: .json (Chrome), .pftrace (Perfetto).
+    #[arg(long, value_name = "FILE")]
+    pub(super) trace: Option<String>,
     /// Threads; left out: one a processor.
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) threads: Option<u16>,
@@ -337,13 +342,6 @@ pub(super) struct Constants {
     /// Form of the table.
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(super) format: Form,
-}
-
-impl Predict {
-    /// All defaults on a machine.
-    pub(super) fn of_machine(name: &str) -> Predict {
-        Arguments::parse_from(["simulate", "--topo", name]).predict
-    }
 }
 
 impl Arguments {

@@ -106,6 +106,10 @@ fn compare(
 /// What a comparison does not do.
 fn refuse(options: &Predict) -> Result<()> {
     let stage = matches!(options.stop_after, Some(Stage::Fabric | Stage::Schedule));
+    if options.trace.is_some() {
+        let help = "write the edited machine with --stop-after topology, then record it";
+        return Err(Error::request("--trace records one machine", help));
+    }
     if options.explain || options.assumptions || options.every_call || stage {
         return Err(Error::request(
             "--explain, --assumptions, --every-call and later stages belong to one machine",

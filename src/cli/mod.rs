@@ -13,11 +13,13 @@ mod output;
 mod plot;
 mod predict;
 mod progress;
+mod report;
 mod scenarios;
 mod schedule;
 mod select;
 mod stage;
 mod topo;
+mod trace;
 
 pub use arguments::Arguments;
 pub use output::{Failure, Output};
@@ -37,6 +39,7 @@ pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failur
         Some(Command::Edits) => compare::list(output),
         Some(Command::Memory(options)) => memory::run(options, output),
         Some(Command::Plot(options)) => plot::run(options, output),
+        Some(Command::Report(options)) => report::run(options, output),
         Some(Command::Check(options)) => check::run(options, output),
         Some(Command::Choose(options)) => choose::run(options, output),
         Some(Command::Here(options)) => here::run(options, output),

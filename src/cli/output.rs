@@ -78,7 +78,7 @@ impl Output {
     /// Those of the file system or of standard output.
     pub fn titled(&mut self, text: &str, file: Option<&str>) -> Result<(), Failure> {
         if let Some(file) = file {
-            return write_file(file, text);
+            return write_file(file, text.as_bytes());
         }
         let (title, rest) = text.split_at(text.find('\n').unwrap_or(0));
         let styled = format!("\x1b[1m{title}\x1b[0m{rest}");
@@ -92,9 +92,17 @@ impl Output {
     /// As [`Output::titled`].
     pub fn plain(&mut self, text: &str, file: Option<&str>) -> Result<(), Failure> {
         match file {
-            Some(file) => write_file(file, text),
+            Some(file) => write_file(file, text.as_bytes()),
             None => Ok(self.text(text)?),
         }
+    }
+
+    /// Writes bytes to a file, as [`Output::titled`] does a text.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn file(&mut self, file: &str, bytes: &[u8]) -> Result<(), Failure> {
+        write_file(file, bytes)
     }
 
     /// Flushes, tells what went wrong, and names the exit code. A closed pipe is no failure: whoever
@@ -126,7 +134,7 @@ impl Output {
     }
 }
 
-fn write_file(file: &str, text: &str) -> Result<(), Failure> {
+fn write_file(file: &str, bytes: &[u8]) -> Result<(), Failure> {
     let cannot = |error: io::Error| {
         Failure::Request(Error::request(
             format!("cannot write {file}: {error}"),
@@ -142,7 +150,7 @@ fn write_file(file: &str, text: &str) -> Result<(), Failure> {
         return fs::OpenOptions::new()
             .write(true)
             .open(path)
-            .and_then(|mut special| special.write_all(text.as_bytes()))
+            .and_then(|mut special| special.write_all(bytes))
             .map_err(cannot);
     }
     let Some(name) = path.file_name() else {
@@ -155,7 +163,7 @@ fn write_file(file: &str, text: &str) -> Result<(), Failure> {
         Some(meta) => fs::set_permissions(&temporary, meta.permissions()),
         None => Ok(()),
     };
-    let written = fs::write(&temporary, text)
+    let written = fs::write(&temporary, bytes)
         .and_then(|()| keep_mode())
         .and_then(|()| fs::rename(&temporary, path));
     written.map_err(|error| {

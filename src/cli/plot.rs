@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use clap::Args;
+use clap::{Args, Parser};
 
-use super::arguments::Predict;
+use super::arguments::{Arguments, Predict};
 use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::predict::{Around, Asked, start_threads, wanted_sizes, workload};
@@ -73,6 +73,7 @@ pub(super) fn refuse_others(predict: &Predict) -> Result<()> {
         (predict.format.is_some(), "--format"),
         (predict.stop_after.is_some(), "--stop-after"),
         (predict.every_call, "--every-call"),
+        (predict.trace.is_some(), "--trace"),
         (!predict.what_if.is_empty(), "--what-if"),
     ];
     match others.iter().find(|flag| flag.0) {
@@ -88,6 +89,7 @@ pub(super) fn refuse_others(predict: &Predict) -> Result<()> {
 pub(super) struct Subject<'a> {
     pub(super) asked: Asked<'a>,
     pub(super) around: Around,
+    pub(super) notes: Vec<String>,
     sizes: Vec<u64>,
     bytes: u64,
 }
@@ -118,7 +120,7 @@ impl<'a> Subject<'a> {
         let sizes = if told.is_empty() { SIZES.all()? } else { told };
         let asked = Asked::of(predict, machine, workload, &choice, gpus, calibration, &mut notes)?;
         let around = Around::of(&asked)?;
-        Ok(Subject { asked, around, sizes, bytes })
+        Ok(Subject { asked, around, notes, sizes, bytes })
     }
 
     /// What pictures are drawn from.
@@ -176,7 +178,8 @@ fn draw_gallery(folder: &str, output: &mut Output) -> std::result::Result<(), Fa
 
 /// The pictures of one machine of the gallery.
 fn of_machine(entries: &[gallery::Entry]) -> Result<Vec<Picture>> {
-    let predict = Predict::of_machine(entries[0].machine);
+    // All else as it is when nothing is told.
+    let predict = Arguments::parse_from(["simulate", "--topo", entries[0].machine]).predict;
     let loaded = Loaded { topology: load::built_in(entries[0].machine)?, ring: None };
     let subject = Subject::on(&predict, loaded, Calibration::embedded()?)?;
     let kinds = entries.iter().map(|entry| plot::find(entry.kind)).collect::<Result<Vec<_>>>()?;

@@ -7,6 +7,7 @@ use super::output::{Failure, Outcome, Output};
 use super::progress::Progress;
 use super::select;
 use super::stage;
+use super::trace;
 use crate::algorithm::Flags;
 use crate::algorithm::barrier::no_host_memory;
 use crate::algorithm::one_shot_pull::blocks_for;
@@ -44,6 +45,9 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         return Err(load::no_topology().into());
     }
     let wanted_sizes = wanted_sizes(options, false)?;
+    if let Some(file) = &options.trace {
+        trace::form(file, options, !wanted_sizes.is_empty())?;
+    }
     let mut notes = Vec::new();
     let (scenario, collective) = workload(options, &mut notes)?;
     let calibration = Calibration::embedded()?;
@@ -215,6 +219,10 @@ impl<'a> Asked<'a> {
         let around = Around::of(self)?;
         let question = self.question(&around);
         let answer = question.answer()?;
+        if let Some(file) = &self.options.trace {
+            let form = trace::form(file, self.options, false)?;
+            trace::write(file, form, &question, &answer, output)?;
+        }
         let out = self.options.out.as_deref();
         if self.options.json {
             let mut value = json::answer(&question, &answer, self.options.seed)?;

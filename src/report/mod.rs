@@ -11,10 +11,13 @@ pub mod hash;
 mod in_place;
 pub mod json;
 pub mod machine;
+pub mod markup;
 pub mod memory;
 pub mod number;
+pub mod page;
 pub mod plot;
 pub mod sizes;
 pub mod table;
+pub mod trace;
 
 pub use first_screen::first_screen;

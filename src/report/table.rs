@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use super::markup::escaped;
+
 /// How a table is written.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TableFormat {
@@ -11,6 +13,8 @@ pub enum TableFormat {
     Markdown,
     /// Comma-separated values.
     Csv,
+    /// A table of a page.
+    Html,
 }
 
 /// A table: the first column is aligned left, the others right unless they are told otherwise.
@@ -46,6 +50,7 @@ impl Table {
             TableFormat::Text => self.text(),
             TableFormat::Markdown => self.markdown(),
             TableFormat::Csv => self.csv(),
+            TableFormat::Html => self.html(),
         }
     }
 
@@ -89,6 +94,22 @@ impl Table {
             out.push_str(&line(cells.collect()));
         }
         out
+    }
+
+    fn html(&self) -> String {
+        let row = |cells: &[String], tag: &str| {
+            let mut out = String::from("<tr>");
+            for column in 0..self.header.len() {
+                let class = if self.left.contains(&column) { " class=\"left\"" } else { "" };
+                let text = escaped(Self::cell(cells, column));
+                // Writing to a String cannot fail.
+                let _ = write!(out, "<{tag}{class}>{text}</{tag}>");
+            }
+            out + "</tr>\n"
+        };
+        let rows: String = self.rows.iter().map(|cells| row(cells, "td")).collect();
+        let head = row(&self.header, "th");
+        format!("<table>\n<thead>{head}</thead>\n<tbody>\n{rows}</tbody>\n</table>\n")
     }
 
     fn csv(&self) -> String {

@@ -44,6 +44,7 @@ fn a_timeline_adds_up_to_what_the_engine_counts() {
             let sum = |of: &dyn Fn(usize) -> u64| (0..intervals.len()).map(of).sum::<u64>();
             let label = format!("{name} {}", rig.fabric.links[link].label);
             assert_eq!(sum(&|i| intervals[i].busy.as_ps()), used.busy.as_ps(), "{label}");
+            assert_eq!(sum(&|i| intervals[i].payload), used.payload_bytes, "{label}");
             assert_eq!(sum(&|i| intervals[i].waiting.as_ps()), used.queued.as_ps(), "{label}");
             for interval in intervals {
                 assert!(interval.busy <= timeline.interval, "{label} sends more than all the time");

@@ -20,8 +20,9 @@ pub(super) const KIND: Kind = Kind {
 
 /// Bytes of a read, and payload of a write's packets, as SMs make them.
 const PACKET: u32 = 128;
-/// Machines of more GPUs say nothing in a cell.
+/// Machines of more GPUs say nothing in a cell, and nothing on hovering.
 const CELLS_MAX: usize = 16;
+const TIPS_MAX: usize = 8;
 
 fn draw(study: &Study<'_>) -> Result<Picture> {
     let machine = study.question.machine;
@@ -98,7 +99,7 @@ fn map(picture: &mut Picture, fabric: &Fabric, title: &str, cells: &Cells, y: f6
         None => String::new(),
     };
     let tip = |row: usize, column: usize| match cells[row][column] {
-        Some(value) if count <= CELLS_MAX => {
+        Some(value) if count <= TIPS_MAX => {
             let path = fabric.path_type(row as u32, column as u32);
             format!("GPU {row} to GPU {column} ({path}): {}", short(value))
         }

@@ -17,6 +17,7 @@ use plotters::style::{Color, FontStyle, FontTransform, ShapeStyle, TextStyle};
 
 use super::letters;
 use super::style::{FONTS, Ink, LABEL, MARGIN, TITLE, WIDTH, dark_sheet};
+use crate::report::markup::escaped;
 
 /// Drawn units of a pixel.
 const UNITS: f64 = 10.0;
@@ -279,24 +280,6 @@ impl Picture {
         out.push_str("</svg>\n");
         out
     }
-}
-
-/// Text as XML and HTML take it.
-pub fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // XML has no control characters.
-            letter if letter.is_control() => out.push(' '),
-            letter => out.push(letter),
-        }
-    }
-    out
 }
 
 fn write_group(out: &mut String, group: &Group, height: f64) {

@@ -89,11 +89,12 @@ impl<O: Observer> Packet<'_, O> {
         state.stats.busy += time;
         state.stats.wire_bytes += wire;
         state.stats.packets += 1;
-        if tlp.class != NON_POSTED || tlp.flags & ATOMIC != 0 {
-            state.stats.payload_bytes += u64::from(tlp.payload);
-        }
+        // A request carries no data, but for the operands of atomics.
+        let carries = tlp.class != NON_POSTED || tlp.flags & ATOMIC != 0;
+        let payload = if carries { u32::from(tlp.payload) } else { 0 };
+        state.stats.payload_bytes += u64::from(payload);
         self.hops += 1;
-        self.observer.sends(link, now, time, u32::from(tlp.payload));
+        self.observer.sends(link, now, time, payload);
         self.observe_buffer(now, link);
         // Cut-through: the next link may start when the head is there, unless it would run dry.
         let ahead = match next {

@@ -1,0 +1,54 @@
+//! `simulate report`: one page to hand in.
+
+use clap::Args;
+
+use super::arguments::Predict;
+use super::output::{Failure, Outcome, Output};
+use super::plot::{Subject, refuse_others};
+use super::predict::start_threads;
+use super::progress::Progress;
+use crate::input::topology_json;
+use crate::report::page::{Page, Told, html, markdown};
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    #[command(flatten)]
+    predict: Predict,
+}
+
+/// Writes the report: HTML to a file that ends so, else Markdown.
+pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Failure> {
+    let predict = &options.predict;
+    refuse_others(predict)?;
+    start_threads(predict.threads)?;
+    let subject = Subject::of(predict)?;
+    let study = subject.study();
+    let topology = &study.question.machine.topology;
+    let told = Told {
+        command: command(),
+        notes: subject.notes.clone(),
+        topology: topology_json::write(topology)?,
+    };
+    let progress = Progress::new(Page::STEPS);
+    let page = Page::of(&study, &told, &|| progress.step())?;
+    progress.finish();
+    let out = predict.out.as_deref();
+    let as_html = out.is_some_and(|file| file.ends_with(".html") || file.ends_with(".htm"));
+    let text = if as_html { html(&page) } else { markdown(&page, &topology.name) };
+    output.plain(&text, out)?;
+    Ok(Outcome::Done)
+}
+
+/// The command line as it was given, for a shell.
+fn command() -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || "-_./,:=@+".contains(letter);
+    let quoted = |word: String| {
+        if !word.is_empty() && word.chars().all(plain) {
+            return word;
+        }
+        format!("'{}'", word.replace('\'', "'\\''"))
+    };
+    let words = std::env::args().skip(1).map(quoted);
+    ["simulate".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+}
