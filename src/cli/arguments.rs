@@ -32,7 +32,9 @@ pub(super) enum Command {
     #[command(subcommand)]
     Topo(Topo),
     /// Compare predictions with what was measured.
-    Check(Check),
+    Check(super::check::Options),
+    /// Fit constants to what was measured.
+    Calibrate(super::calibrate::Options),
     /// What NCCL would choose, what that gives, and what would be better.
     Choose(Choose),
     /// Two machines side by side: before, after, difference, and where the bottleneck went.
@@ -134,10 +136,13 @@ pub(super) struct Predict {
     /// Form of the table of sizes [default: text].
     #[arg(long, value_name = "FORM")]
     pub(super) format: Option<Form>,
+    /// Constants in place of the program's, as `simulate calibrate` writes them.
+    #[arg(long, value_name = "FILE")]
+    pub(super) calibration: Option<String>,
     /// Without the regimes that the topology declares.
     #[arg(long)]
     pub(super) no_regimes: bool,
-    /// Recorded with the answer; nothing is drawn at random.
+    /// Of what is drawn: how steps of many calls vary (--explain).
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) seed: u64,
     /// Print this stage as JSON and stop.
@@ -235,32 +240,6 @@ pub(super) enum Topo {
         #[arg(required = true)]
         topos: Vec<String>,
     },
-}
-
-/// Options of `check`.
-#[derive(Debug, Args)]
-pub(super) struct Check {
-    /// Only machines whose name holds this.
-    #[arg(long, value_name = "TEXT")]
-    pub(super) machine: Option<String>,
-    /// Only experiments whose name holds this.
-    #[arg(long, value_name = "TEXT")]
-    pub(super) experiment: Option<String>,
-    /// A folder of your own observations instead of those that come with the program.
-    #[arg(long, value_name = "FOLDER", requires = "topo")]
-    pub(super) measured: Option<String>,
-    /// The machine on which they were taken.
-    #[arg(long, value_name = "FILE|NAME", requires = "measured")]
-    pub(super) topo: Option<String>,
-    /// More rows.
-    #[arg(long)]
-    pub(super) verbose: bool,
-    /// As a page in Markdown.
-    #[arg(long, conflicts_with_all = ["json", "verbose"])]
-    pub(super) markdown: bool,
-    /// Everything as JSON.
-    #[arg(long)]
-    pub(super) json: bool,
 }
 
 /// Options of `choose`.

@@ -1,18 +1,55 @@
 //! `simulate check`: predictions against what was measured.
 
-use super::arguments::Check;
+use clap::Args;
+
+use super::arguments::Form;
+use super::load;
 use super::output::{Failure, Outcome, Output};
 use crate::error::Error;
-use crate::fabric::Calibration;
-use crate::validation::check::{self, CheckOptions};
-use crate::validation::render;
+use crate::report::table::{Table, TableFormat};
+use crate::validation::check::{self, CheckOptions, CheckReport, Verdict};
+use crate::validation::{page, render};
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// Only machines whose name holds this.
+    #[arg(long, value_name = "TEXT")]
+    machine: Option<String>,
+    /// Only experiments whose name holds this.
+    #[arg(long, value_name = "TEXT")]
+    experiment: Option<String>,
+    /// A folder of your own observations (`measured/README.md` tells the form), or the log of a
+    /// benchmark such as nccl-tests, instead of those that come with the program.
+    #[arg(long, value_name = "FOLDER|LOG")]
+    measured: Option<String>,
+    /// The machine on which they were taken; left out: topology.json of that folder.
+    #[arg(long, value_name = "FILE|NAME", requires = "measured")]
+    topo: Option<String>,
+    /// Constants in place of the program's, as `simulate calibrate` writes them.
+    #[arg(long, value_name = "FILE")]
+    calibration: Option<String>,
+    /// More rows.
+    #[arg(long)]
+    verbose: bool,
+    /// As a page in Markdown, or every row as comma-separated values [default: text].
+    #[arg(long, value_name = "FORM", conflicts_with_all = ["json", "verbose"])]
+    format: Option<Form>,
+    /// The same as --format markdown.
+    #[arg(long, conflicts_with_all = ["json", "verbose", "format"])]
+    markdown: bool,
+    /// Everything as JSON.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Runs the check and tells whether all is within its tolerance.
-pub(super) fn run(options: &Check, output: &mut Output) -> Result<Outcome, Failure> {
-    let mut wanted = CheckOptions::new(Calibration::embedded()?);
+pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Failure> {
+    let mut wanted = CheckOptions::new(load::calibration(options.calibration.as_deref())?);
     wanted.machine.clone_from(&options.machine);
     wanted.experiment.clone_from(&options.experiment);
-    wanted.own = options.measured.clone().zip(options.topo.clone());
+    let topo = options.topo.as_deref();
+    wanted.own = options.measured.as_deref().map(|at| load::measured(at, topo)).transpose()?;
     let report = check::run(&wanted)?;
     if report.rows.is_empty() {
         return Err(Error::request(
@@ -24,11 +61,59 @@ pub(super) fn run(options: &Check, output: &mut Output) -> Result<Outcome, Failu
     let text = if options.json {
         let json = serde_json::to_string_pretty(&report);
         json.map_err(|error| Error::request(format!("cannot write it: {error}"), ""))? + "\n"
-    } else if options.markdown {
-        render::markdown(&report)
+    } else if let Some(Form::Csv) = options.format {
+        rows(&report).write(TableFormat::Csv)
+    } else if options.markdown || options.format == Some(Form::Markdown) {
+        page::markdown(&report)
     } else {
         render::text(&report, options.verbose)
     };
     output.text(&text)?;
     Ok(if report.passes() { Outcome::Done } else { Outcome::OutsideTolerance })
+}
+
+/// Every row.
+fn rows(report: &CheckReport) -> Table {
+    let mut table = Table::new(&[
+        "machine",
+        "topology",
+        "experiment",
+        "regime",
+        "id",
+        "unit",
+        "measured",
+        "predicted",
+        "low",
+        "high",
+        "error",
+        "verdict",
+        "data",
+        "rows",
+        "noise",
+        "condition",
+        "note",
+    ]);
+    for row in &report.rows {
+        table.row(vec![
+            row.machine.clone(),
+            row.topology.clone(),
+            row.experiment.clone(),
+            row.regime.names()[0].clone(),
+            row.id.clone(),
+            row.unit.to_owned(),
+            row.measured.to_string(),
+            row.predicted.to_string(),
+            row.low.to_string(),
+            row.high.to_string(),
+            row.error.to_string(),
+            if row.verdict == Verdict::InRange { "within range" } else { "outside range" }
+                .to_owned(),
+            if row.fit { "fit" } else { "check" }.to_owned(),
+            row.repetitions.to_string(),
+            row.noise.map_or(String::new(), |noise| noise.to_string()),
+            row.condition.clone(),
+            row.note.clone(),
+        ]);
+    }
+    table
 }

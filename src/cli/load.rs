@@ -3,7 +3,7 @@
 use super::arguments::Machine;
 use crate::error::{Error, Result};
 use crate::fabric::{Calibration, DeviceClass, hardware};
-use crate::input::{Loaded, Stated, embedded, load_machine, topology_json};
+use crate::input::{Loaded, Stated, calibration_json, embedded, load_machine, topology_json};
 use crate::suggestion::did_you_mean;
 use crate::topology::Topology;
 use crate::topology::link::Pcie;
@@ -72,6 +72,31 @@ pub(super) fn stated(texts: &[String], calibration: &Calibration) -> Result<Stat
         }
     }
     Ok(stated)
+}
+
+/// The program's constants, those of a file in their place.
+pub(super) fn calibration(file: Option<&str>) -> Result<Calibration> {
+    match file {
+        Some(file) => calibration_json::load(file),
+        None => Calibration::embedded(),
+    }
+}
+
+/// A folder of observations or a log with the topology that they were taken on; of a folder its own
+/// `topology.json` unless one is named.
+pub(super) fn measured(folder: &str, topo: Option<&str>) -> Result<(String, String)> {
+    let own = std::path::Path::new(folder).join("topology.json");
+    let topology = match topo {
+        Some(name) => name.to_owned(),
+        None if own.is_file() => own.display().to_string(),
+        None => {
+            return Err(Error::request(
+                format!("which machine was {folder} taken on?"),
+                "name it with --topo, or put its topology.json into the folder",
+            ));
+        }
+    };
+    Ok((folder.to_owned(), topology))
 }
 
 /// A built-in machine, whatever lies on disk.

@@ -1,6 +1,7 @@
 //! Arguments and nothing else: one file a subcommand.
 
 mod arguments;
+mod calibrate;
 mod check;
 mod choose;
 mod compare;
@@ -41,6 +42,7 @@ pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failur
         Some(Command::Plot(options)) => plot::run(options, output),
         Some(Command::Report(options)) => report::run(options, output),
         Some(Command::Check(options)) => check::run(options, output),
+        Some(Command::Calibrate(options)) => calibrate::run(options, output),
         Some(Command::Choose(options)) => choose::run(options, output),
         Some(Command::Here(options)) => here::run(options, output),
         Some(Command::Import(options)) => import::run(options, output),

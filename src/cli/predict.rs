@@ -18,7 +18,7 @@ use crate::input::{Loaded, load_scenario, topology_json};
 use crate::prediction::barrier::BarrierTimes;
 use crate::prediction::{Case, CaseOptions, Choice, Machine};
 use crate::report::table::TableFormat;
-use crate::report::{assumptions, explain, first_screen, json, sizes};
+use crate::report::{assumptions, explain, first_screen, json, sizes, spread};
 use crate::selection::nccl::environment::Settings;
 use crate::selection::nccl::survey::Detection;
 use crate::selection::nccl::{Setup, Version};
@@ -50,7 +50,7 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
     }
     let mut notes = Vec::new();
     let (scenario, collective) = workload(options, &mut notes)?;
-    let calibration = Calibration::embedded()?;
+    let calibration = load::calibration(options.calibration.as_deref())?;
     let Loaded { topology, ring } = load::machine(&options.machine, &calibration)?;
     let out = options.out.as_deref();
     if options.stop_after == Some(Stage::Topology) {
@@ -234,6 +234,7 @@ impl<'a> Asked<'a> {
             text.push('\n');
             text.push_str(&explain::explain(&question, &answer));
             text.push_str(&explain::barrier(&self.barrier()?));
+            text.push_str(&spread::text(&question, &answer, self.options.seed)?);
         }
         if self.options.assumptions {
             text.push('\n');

@@ -74,6 +74,25 @@ impl Outcome {
         self.call_end(last).saturating_sub(self.call_end(0)) / last as u64
     }
 
+    /// How far the last two calls differ, relative to the last; zero of fewer than three.
+    pub fn spread(&self) -> f64 {
+        let calls = self.call_ends.len();
+        if calls < 3 {
+            return 0.0;
+        }
+        let (last, before) = (self.call_time(calls - 1).as_us(), self.call_time(calls - 2).as_us());
+        ((last - before) / last).abs()
+    }
+
+    /// Whether the last two calls of three or more took the same time to the picosecond.
+    pub fn repeats(&self) -> bool {
+        let calls = self.call_ends.len();
+        calls >= 3 && {
+            let (last, before) = (self.call_time(calls - 1), self.call_time(calls - 2));
+            last.as_ps().abs_diff(before.as_ps()) <= 1
+        }
+    }
+
     /// Payload rate of a block's loads after the warm-up, GB/s.
     pub fn load_rate(&self, rank: usize, block: usize) -> f64 {
         rate(self.blocks[rank][block].loaded, self.ended.saturating_sub(self.counted_from))

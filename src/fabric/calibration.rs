@@ -217,6 +217,13 @@ impl Calibration {
         Ok(())
     }
 
+    /// States a constant for a device, in place of its own or that of the device it is `like`.
+    pub fn put(&mut self, class: DeviceClass, name: &str, constant: &str, value: Constant) {
+        if let Some(device) = self.devices.get_mut(&(class, name.to_string())) {
+            device.constants.insert(constant.to_string(), value);
+        }
+    }
+
     /// All constants of one group moved together by `sigmas` of their uncertainty: a positive move
     /// makes latencies longer and rates lower, that is, everything slower.
     #[must_use]

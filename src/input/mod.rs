@@ -1,5 +1,6 @@
 //! Text -> the nouns of the simulator: one file a format, and the machines that come with it.
 
+pub mod calibration_json;
 pub mod embedded;
 pub mod formats;
 pub mod found;

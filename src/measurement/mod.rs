@@ -13,4 +13,4 @@ pub mod table;
 pub use observation::{
     Carrier, Copy, KernelCall, Load, LoadKind, Memory, NcclCall, Observation, Pair, Run, Skipped,
 };
-pub use read::{Record, read_directory, read_machine};
+pub use read::{Record, SET_ASIDE, read_directory, read_machine};

@@ -207,6 +207,8 @@ pub struct Observation {
     pub unit: &'static str,
     /// The value; of repeated rows, their median.
     pub measured: f64,
+    /// Half of what lies between the lowest and the highest of several, relative.
+    pub noise: Option<f64>,
     /// Rows that it is the median of.
     pub rows: u32,
     /// Constants were fitted to it; otherwise it checks them.

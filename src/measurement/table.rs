@@ -18,19 +18,37 @@ pub struct Row {
 /// # Errors
 /// [`Error::Input`] naming file and line when a row has another number of columns.
 pub fn with_header(file: &str, text: &str) -> Result<Vec<Row>> {
-    let mut rows = without_header(file, text)?;
-    if rows.is_empty() {
-        return Ok(rows);
+    let (rows, faulty) = with_header_or_fault(file, text)?;
+    match faulty.into_iter().next() {
+        Some((row, fault)) => Err(row.wrong(fault)),
+        None => Ok(rows),
     }
-    let header = rows.remove(0).fields;
-    for row in &mut rows {
-        if row.fields.len() != header.len() {
-            let expected = header.len();
-            return Err(row.wrong(format!("{} columns, expected {expected}", row.fields.len())));
+}
+
+/// Rows that do not fit the header, each with what is wrong.
+pub type Faulty = Vec<(Row, String)>;
+
+/// As [`with_header`], but rows with another number of columns come apart, with what is wrong.
+///
+/// # Errors
+/// [`Error::Input`] naming file and line when a row is no CSV.
+pub fn with_header_or_fault(file: &str, text: &str) -> Result<(Vec<Row>, Faulty)> {
+    let mut all = without_header(file, text)?;
+    if all.is_empty() {
+        return Ok((all, Vec::new()));
+    }
+    let header = all.remove(0).fields;
+    let (mut rows, mut faulty) = (Vec::new(), Vec::new());
+    for mut row in all {
+        if row.fields.len() == header.len() {
+            row.header.clone_from(&header);
+            rows.push(row);
+        } else {
+            let fault = format!("{} columns, expected {}", row.fields.len(), header.len());
+            faulty.push((row, fault));
         }
-        row.header.clone_from(&header);
     }
-    Ok(rows)
+    Ok((rows, faulty))
 }
 
 /// Reads a file of rows that each say themselves what they are: `chase,host,0,1170.4,ns`.
@@ -71,6 +89,17 @@ impl Row {
     /// File and line.
     pub fn place(&self) -> String {
         format!("{}:{}", self.file, self.line)
+    }
+
+    /// Which of these columns the file does not have.
+    pub fn missing<'a>(&self, columns: &[&'a str]) -> Vec<&'a str> {
+        let there = |name: &&&str| !self.header.iter().any(|column| column == **name);
+        columns.iter().filter(there).copied().collect()
+    }
+
+    /// Whether another row reads the same.
+    pub fn same_as(&self, other: &Row) -> bool {
+        self.fields == other.fields
     }
 
     /// A field by place; empty beyond the end.

@@ -8,7 +8,8 @@ use super::bottleneck::{Bottleneck, bottleneck};
 use super::growth::Growth;
 use super::machine::{Machine, Variant};
 use super::options::CaseOptions;
-use super::range::{Range, shifts, sigma};
+use super::range::{Range, constants_sigma, shifts};
+use super::regime::{Medium, Regime};
 use crate::algorithm::ring::LL_BYTES_A_RANK;
 use crate::algorithm::{self, Algorithm, Implementation, Kernel, Protocol, Request, Transport};
 use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
@@ -126,7 +127,8 @@ impl Case {
         let near = self.round_up(bytes, options).min(self.exact(options));
         let anchor = self.anchor(machine, near, options)?;
         let growth = Growths::of(self, machine, &[bytes], options, &anchor)?;
-        Ok(anchor.prediction(bytes, self.round_up(bytes, options), &growth))
+        let residual = self.residual(machine, bytes, options);
+        Ok(anchor.prediction((bytes, self.round_up(bytes, options)), &growth, residual))
     }
 
     /// Predicts calls that are all larger than [`EXACT_BYTES`], simulating only what they share.
@@ -141,8 +143,10 @@ impl Case {
     ) -> Result<Vec<CasePrediction>> {
         let anchor = self.anchor(machine, self.exact(options), options)?;
         let growth = Growths::of(self, machine, sizes, options, &anchor)?;
-        let rounded = |bytes| self.round_up(bytes, options);
-        let each = sizes.iter().map(|&bytes| anchor.prediction(bytes, rounded(bytes), &growth));
+        let each = sizes.iter().map(|&bytes| {
+            let residual = self.residual(machine, bytes, options);
+            anchor.prediction((bytes, self.round_up(bytes, options)), &growth, residual)
+        });
         Ok(each.collect())
     }
 
@@ -179,12 +183,12 @@ impl Case {
             bottleneck: limit,
             calls_simulated: run.outcome.calls,
             repeats: run.repeats,
-            spread: spread(&run.outcome),
+            spread: run.outcome.spread(),
             extrapolated: false,
             events: run.outcome.events,
             hops: run.outcome.hops,
         };
-        let sigma = sigma(&prediction.shifts);
+        let sigma = constants_sigma(&prediction.shifts);
         Ok(Anchor { us, bare_us, sigma, prediction })
     }
 
@@ -267,11 +271,11 @@ impl Case {
             None => CALLS_FIRST.min(options.calls_max.unwrap_or(CALLS_FIRST)),
         };
         let mut outcome = run(first)?;
-        let mut repeats = repeated(&outcome);
-        let far = first == CALLS_FIRST && spread(&outcome) > NEAR;
+        let mut repeats = outcome.repeats();
+        let far = first == CALLS_FIRST && outcome.spread() > NEAR;
         if !repeats && far && options.every_call.is_none() {
             outcome = run(CALLS_MAX)?;
-            repeats = repeated(&outcome);
+            repeats = outcome.repeats();
         }
         let time = match (options.every_call, repeats) {
             (Some(calls), _) => outcome.ended / u64::from(calls),
@@ -293,15 +297,22 @@ impl Case {
         Growth::of(&variant.fabric, self.exact(options), sizes, build)
     }
 
+    /// Relative standard deviation of what no constant explains.
+    fn residual(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> f64 {
+        let medium = Medium::of(&machine.nominal.fabric, &options.gpus, &self.transport);
+        let (whose, what) = (self.implementation, self.algorithm.collective);
+        machine.residuals.sigma(&Regime::of_call(whose, what, medium, bytes), None)
+    }
+
     /// How the calibration's uncertainty changes a call, as [`CasePrediction::shifts`]. It comes from
     /// the max-min model, which is quick and reacts to constants as the packet model does.
     fn shifts(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> Result<Vec<f64>> {
         let quick =
             CaseOptions { fidelity: Fidelity::MaxMin, every_call: Some(1), ..options.clone() };
-        let bytes = bytes.min(self.round_up(FEW_CALLS_BYTES, options));
         if machine.moved.is_empty() {
             return Ok(Vec::new());
         }
+        let bytes = bytes.min(self.round_up(FEW_CALLS_BYTES, options));
         let us = |variant| Ok(self.run(variant, machine, bytes, &quick)?.time.as_us());
         let moved = machine.moved.iter().map(us).collect::<Result<Vec<f64>>>()?;
         Ok(shifts(us(&machine.nominal)?, moved))
@@ -312,6 +323,7 @@ impl Case {
 struct Anchor {
     us: f64,
     bare_us: Option<f64>,
+    /// Over the constants.
     sigma: f64,
     /// Of the call itself, its ranges not yet filled in.
     prediction: CasePrediction,
@@ -346,16 +358,22 @@ impl Growths {
 
 impl Anchor {
     /// The prediction of a call of `bytes`, simulated as `rounded`, grown from this one.
-    fn prediction(&self, bytes: u64, rounded: u64, growth: &Growths) -> CasePrediction {
+    fn prediction(
+        &self,
+        (bytes, rounded): (u64, u64),
+        growth: &Growths,
+        residual: f64,
+    ) -> CasePrediction {
         let us = growth.nominal.time_us(self.us, rounded);
         let bare = self.bare_us.zip(growth.bare.as_ref());
         let bare = bare.map(|(us, growth)| growth.time_us(us, rounded));
-        let sigma = self.sigma.hypot(regime_sigma(us, bare));
+        let known = self.sigma.hypot(residual);
+        let sigma = known.hypot(regime_sigma(us, bare));
         CasePrediction {
             bytes,
             bytes_rounded: rounded,
             time_us: Range::around(us, sigma),
-            without_regimes_us: bare.map(|bare| Range::around(bare, self.sigma)),
+            without_regimes_us: bare.map(|bare| Range::around(bare, known)),
             extrapolated: rounded > growth.nominal.exact(),
             ..self.prediction.clone()
         }
@@ -368,24 +386,4 @@ impl Anchor {
 pub fn regime_sigma(us: f64, bare: Option<f64>) -> f64 {
     let share = bare.map_or(0.0, |bare| (1.0 - bare / us).max(0.0));
     share * relative_uncertainty(Confidence::Estimated)
-}
-
-/// How far the last two calls differ, relative to the last.
-fn spread(outcome: &Outcome) -> f64 {
-    let calls = outcome.call_ends.len();
-    if calls < 3 {
-        return 0.0;
-    }
-    let (last, before) =
-        (outcome.call_time(calls - 1).as_us(), outcome.call_time(calls - 2).as_us());
-    ((last - before) / last).abs()
-}
-
-/// Whether the last two calls took the same time to the picosecond.
-fn repeated(outcome: &Outcome) -> bool {
-    let calls = outcome.call_ends.len();
-    calls >= 3 && {
-        let (last, before) = (outcome.call_time(calls - 1), outcome.call_time(calls - 2));
-        last.as_ps().abs_diff(before.as_ps()) <= 1
-    }
 }

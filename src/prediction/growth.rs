@@ -25,11 +25,26 @@ pub struct Mean {
     pub from_first: bool,
 }
 
+/// Calls of more bytes than this are long against what varies between them.
+const LONG_BYTES: u64 = 256 << 10;
+/// Long calls that are run for a mean of more: the first, and how the later ones follow each other.
+const LONG_CALLS: u32 = 3;
+
 impl Mean {
+    /// How many calls of `bytes` are run for it: later ones take as long as the last of these.
+    pub fn simulated(self, bytes: u64) -> u32 {
+        let long = self.from_first && bytes > LONG_BYTES;
+        if long { self.calls.min(LONG_CALLS) } else { self.calls }
+    }
+
     /// The mean, us.
     pub fn of_us(self, outcome: &Outcome) -> f64 {
         match self.from_first {
-            true => outcome.ended.as_us() / f64::from(self.calls.max(1)),
+            true => {
+                let rest = f64::from(self.calls.saturating_sub(outcome.calls));
+                let last = outcome.call_time(outcome.call_ends.len() - 1).as_us();
+                (outcome.ended.as_us() + rest * last) / f64::from(self.calls.max(1))
+            }
             false => outcome.mean_call_time().as_us(),
         }
     }
@@ -80,7 +95,7 @@ impl Growth {
         wanted.sort_unstable();
         wanted.dedup();
         for size in wanted {
-            let options = RunOptions { calls: mean.calls, ..RunOptions::default() };
+            let options = RunOptions { calls: mean.simulated(size), ..RunOptions::default() };
             let outcome = simulate(fabric, &build(size)?, Fidelity::MaxMin, options)?;
             times.insert(size, mean.of_us(&outcome));
         }

@@ -1,6 +1,7 @@
 //! A machine ready for prediction: compiled with and without its declared regimes, and once for
 //! each group of constants moved by one standard deviation.
 
+use super::regime::Residuals;
 use crate::error::Result;
 use crate::fabric::{Calibration, CompileOptions, Fabric, UncertaintyGroup};
 use crate::topology::Topology;
@@ -30,6 +31,8 @@ pub struct Machine {
     pub without_regimes: Option<Variant>,
     /// Each group of constants moved by one standard deviation.
     pub moved: Vec<Variant>,
+    /// What no constant explains.
+    pub residuals: Residuals,
     /// Model of the GPUs.
     pub gpu_model: String,
 }
@@ -58,7 +61,8 @@ impl Machine {
             })
             .collect::<Result<Vec<_>>>()?;
         let gpu_model = topology.gpu_models().first().copied().unwrap_or_default().to_owned();
-        Ok(Machine { topology, nominal, without_regimes, moved, gpu_model })
+        let residuals = Residuals::embedded()?;
+        Ok(Machine { topology, nominal, without_regimes, moved, residuals, gpu_model })
     }
 
     /// Whether some two of the GPUs are joined by NVLink.

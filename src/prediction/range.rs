@@ -1,8 +1,8 @@
 //! The range of a predicted figure, from how well its constants are known.
 //!
 //! Each group of constants that are uncertain together is moved by one standard deviation; the
-//! changes it makes are added as squares, since the groups are independent, and widened to the
-//! stated coverage.
+//! changes it makes are added as squares, since the groups are independent. To these comes what no
+//! constant explains, by regime ([`super::regime`]), and the sum is widened to the stated coverage.
 
 use serde::Serialize;
 
@@ -19,10 +19,6 @@ pub struct Range {
 
 /// Standard deviations to either side that hold 80 % of a normal distribution.
 pub const SIGMAS_80: f64 = 1.2816;
-
-/// What no constant explains, as a relative standard deviation: phases of polls and jitter. The
-/// spread (p5 to p95) of repeated calls in `measured/h200-one-link` is about 15 %.
-pub const RESIDUAL: f64 = 0.08;
 
 impl Range {
     /// A log-normal range around `value` with relative standard deviation `sigma`.
@@ -47,16 +43,20 @@ pub fn shifts(nominal: f64, moved: impl IntoIterator<Item = f64>) -> Vec<f64> {
     moved.into_iter().map(shift).collect()
 }
 
-/// Relative standard deviation of a figure with these [`shifts`].
-pub fn sigma(shifts: &[f64]) -> f64 {
-    shifts.iter().fold(RESIDUAL * RESIDUAL, |sum, shift| sum + shift * shift).sqrt()
+/// Relative standard deviation over the constants of a figure with these [`shifts`].
+pub fn constants_sigma(shifts: &[f64]) -> f64 {
+    shifts.iter().map(|shift| shift * shift).sum::<f64>().sqrt()
 }
+
+/// What no constant explains of one of two figures of a kind that is not alike in both: phases of
+/// polls and jitter. The spread (p5 to p95) of repeated calls in `measured/h200-one-link` is about 15 %.
+const NOT_SHARED: f64 = 0.08;
 
 /// Relative standard deviation of the ratio of two figures: what moves both alike cancels.
 pub fn ratio_sigma(a: &[f64], b: &[f64]) -> f64 {
     let at = |shifts: &[f64], index: usize| shifts.get(index).copied().unwrap_or(0.0);
     let groups = (0..a.len().max(b.len())).map(|index| at(a, index) - at(b, index));
-    groups.fold(2.0 * RESIDUAL * RESIDUAL, |sum, shift| sum + shift * shift).sqrt()
+    groups.fold(2.0 * NOT_SHARED * NOT_SHARED, |sum, shift| sum + shift * shift).sqrt()
 }
 
 #[cfg(test)]
@@ -64,18 +64,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_without_constants_has_the_residual_range() {
-        let range = Range::around(10.0, sigma(&shifts(10.0, [10.0; 4])));
-        // 10 x exp(1.2816 x 0.08) = 11.08.
-        assert!((range.high - 11.08).abs() < 0.01, "{range:?}");
-        assert!((range.sigma() - RESIDUAL).abs() < 1e-9);
+    fn independent_groups_add_as_squares() {
+        // ln(1.1) = 0.0953 twice: 0.1348; 10 x exp(1.2816 x 0.1348) = 11.89.
+        let range = Range::around(10.0, constants_sigma(&shifts(10.0, [11.0, 10.0 / 1.1])));
+        assert!((range.high - 11.89).abs() < 0.01, "{range:?}");
+        assert!((range.sigma() - 0.1348).abs() < 1e-4);
     }
 
     #[test]
     fn what_two_figures_share_cancels_in_their_ratio() {
         let (a, b) = (shifts(10.0, [11.0, 12.0]), shifts(20.0, [22.0, 24.0]));
         // Only the two residuals are left: sqrt(2) x 0.08.
-        assert!((ratio_sigma(&a, &b) - 2f64.sqrt() * RESIDUAL).abs() < 1e-12);
-        assert!(ratio_sigma(&a, &[0.0, 0.0]) > sigma(&a));
+        assert!((ratio_sigma(&a, &b) - 2f64.sqrt() * NOT_SHARED).abs() < 1e-12);
+        assert!(ratio_sigma(&a, &[0.0, 0.0]) > constants_sigma(&a));
     }
 }

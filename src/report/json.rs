@@ -11,6 +11,7 @@ use crate::prediction::{CasePrediction, Machine};
 use crate::selection::nccl::cure::Cure;
 use crate::sweep::choose::{Choosing, Chosen};
 use crate::sweep::dispatch::Dispatched;
+use crate::sweep::spread::spreads;
 use crate::sweep::{Answer, Question};
 
 /// Version of this form; a later incompatible one counts up.
@@ -19,7 +20,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// The answer of the first screen.
 ///
 /// # Errors
-/// A topology that JSON cannot hold.
+/// A topology that JSON cannot hold, or a damaged table of spreads.
 pub fn answer(question: &Question<'_>, answer: &Answer, seed: u64) -> Result<Value> {
     let mut value = head(question, seed)?;
     let steps: Vec<Value> = answer
@@ -39,6 +40,7 @@ pub fn answer(question: &Question<'_>, answer: &Answer, seed: u64) -> Result<Val
         .collect();
     value["steps"] = Value::Array(steps);
     value["predictions"] = json!(answer.rows.iter().flatten().collect::<Vec<&CasePrediction>>());
+    value["spread"] = json!(spreads(question, answer, seed)?);
     value["in_place"] = json!(answer.in_place);
     value["nccl_takes"] = json!(answer.picks);
     value["one_stage_sum"] = json!(answer.waterfall);

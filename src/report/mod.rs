@@ -17,6 +17,7 @@ pub mod number;
 pub mod page;
 pub mod plot;
 pub mod sizes;
+pub mod spread;
 pub mod table;
 pub mod trace;
 

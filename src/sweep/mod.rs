@@ -9,6 +9,7 @@ pub mod faults;
 pub mod nearby;
 pub mod plan;
 pub mod sizes;
+pub mod spread;
 pub mod study;
 
 pub use answer::{Answer, Question};

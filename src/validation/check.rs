@@ -1,22 +1,23 @@
 //! `simulate check`: every observation predicted or listed with the reason why not.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::experiment::Machine;
-use super::predict::{self, Call};
+use super::figures::{Figures, Job, VARIANTS, simulate};
+use super::line::{self, Split};
+use super::read::{Read, observations};
+use super::regret::{self, Regret};
+use super::residual;
+use super::score::{self, Score};
 use super::summary::{self, Group, Order, Unmatched};
 use super::tolerance::Tolerances;
 use crate::error::Result;
-use crate::fabric::{Calibration, CompileOptions, UncertaintyGroup};
-use crate::input;
-use crate::measurement::{self, Observation, Run, Skipped, library};
+use crate::fabric::Calibration;
+use crate::measurement::{Observation, Run, Skipped};
 use crate::prediction::Range;
-use crate::prediction::range::{RESIDUAL, shifts, sigma};
-use crate::topology::Topology;
+use crate::prediction::range::{constants_sigma, shifts};
+use crate::prediction::regime::{Kind, Regime, Residuals};
 
 /// What to check.
 #[derive(Clone, Debug)]
@@ -25,8 +26,8 @@ pub struct CheckOptions {
     pub machine: Option<String>,
     /// Only experiments whose name holds this.
     pub experiment: Option<String>,
-    /// A folder of own observations instead of those that come with the program, with the topology
-    /// it was taken on (a name or a path).
+    /// A folder of own observations or a log of a benchmark instead of those that come with the
+    /// program, with the topology it was taken on (a name or a path).
     pub own: Option<(String, String)>,
     /// Constants.
     pub calibration: Calibration,
@@ -84,9 +85,44 @@ pub struct CheckRow {
     pub condition: String,
     /// What was assumed.
     pub note: String,
+    /// Its kind, for what no constant explains.
+    #[serde(serialize_with = "regime_name")]
+    pub regime: Regime,
+    /// Relative standard deviation over the constants.
+    pub constants_sigma: f64,
+    /// Half of what lies between repeated measurements, relative, where there are several.
+    pub noise: Option<f64>,
     /// What ran.
     #[serde(skip)]
     pub run: Run,
+}
+
+fn regime_name<S: serde::Serializer>(
+    regime: &Regime,
+    out: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    out.serialize_str(&regime.names()[0])
+}
+
+impl CheckRow {
+    /// Logarithm of predicted over measured.
+    pub fn log_error(&self) -> f64 {
+        self.error.ln_1p()
+    }
+
+    /// Half of the range, of logarithms.
+    pub fn half_range(&self) -> f64 {
+        (self.high / self.low).ln() / 2.0
+    }
+
+    /// Fills in the range, from what other machines say of what no constant explains.
+    fn judge(&mut self, residuals: &Residuals) {
+        let residual = residuals.sigma(&self.regime, Some(&self.machine));
+        let range = Range::around(self.predicted, self.constants_sigma.hypot(residual));
+        (self.low, self.high) = (range.low, range.high);
+        let inside = (range.low..=range.high).contains(&self.measured);
+        self.verdict = if inside { Verdict::InRange } else { Verdict::OutOfRange };
+    }
 }
 
 /// All of a check.
@@ -94,12 +130,20 @@ pub struct CheckRow {
 pub struct CheckReport {
     /// Version of this structure.
     pub schema_version: u32,
+    /// What a log says of its circumstances, and what is odd about it.
+    pub notes: Vec<String>,
     /// Every predicted observation.
     pub rows: Vec<CheckRow>,
     /// By machine and experiment.
     pub groups: Vec<Group>,
     /// Whether algorithms come out in the right order.
     pub orders: Vec<Order>,
+    /// Check rows by machine, and by machine and regime.
+    pub scores: Vec<Score>,
+    /// Beside fitted lines.
+    pub splits: Vec<Split>,
+    /// What a wrong choice costs.
+    pub regrets: Vec<Regret>,
     /// Share of check rows inside their 80 % range.
     pub coverage: f64,
     /// Rows without a prediction, by machine and reason.
@@ -107,44 +151,73 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
+    /// The report of rows, their ranges by these residuals.
+    ///
+    /// # Errors
+    /// When the embedded tolerances are damaged, which a test excludes.
+    fn of(rows: Vec<CheckRow>, skipped: &[Skipped], residuals: &Residuals) -> Result<CheckReport> {
+        let report = CheckReport {
+            schema_version: 1,
+            notes: Vec::new(),
+            groups: Vec::new(),
+            orders: Vec::new(),
+            scores: Vec::new(),
+            splits: Vec::new(),
+            regrets: Vec::new(),
+            coverage: 0.0,
+            unmatched: summary::unmatched(skipped),
+            rows,
+        };
+        report.judged_by(residuals)
+    }
+
+    /// The same rows with ranges by other residuals.
+    ///
+    /// # Errors
+    /// When the embedded tolerances are damaged, which a test excludes.
+    pub fn judged_by(mut self, residuals: &Residuals) -> Result<CheckReport> {
+        self.rows.iter_mut().for_each(|row| row.judge(residuals));
+        let tolerances = Tolerances::embedded()?;
+        self.groups = summary::groups(&self.rows, &tolerances);
+        self.orders = summary::orders(&self.rows, &tolerances);
+        self.scores = score::scores(&self.rows);
+        self.splits = line::splits(&self.rows);
+        self.regrets = regret::regrets(&self.rows);
+        self.coverage = summary::coverage(self.rows.iter().filter(|row| !row.fit));
+        Ok(self)
+    }
+
+    /// What no constant explains, learned from these rows.
+    pub fn residuals(&self) -> Residuals {
+        residual::table(&self.rows)
+    }
+
     /// Whether every group and order is within its tolerance; otherwise the program exits with 1.
     pub fn passes(&self) -> bool {
         self.groups.iter().all(|group| !group.misses) && self.orders.iter().all(|o| !o.misses)
     }
 }
 
-/// Nominal constants and those with one group of them moved.
-const VARIANTS: usize = 1 + UncertaintyGroup::ALL.len();
-
-/// What is simulated once however many rows ask for it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Job {
-    topology: String,
-    regimes: bool,
-    variant: usize,
-    run: Run,
-}
-
-type Figures = BTreeMap<Job, std::result::Result<Vec<f64>, String>>;
-
 /// Reads, predicts, summarises.
 ///
 /// # Errors
 /// Malformed tables, unknown topologies. A run that cannot be simulated is listed as unmatched.
 pub fn run(options: &CheckOptions) -> Result<CheckReport> {
-    let (observations, mut skipped) = observations(options)?;
+    let Read { observations, mut skipped, notes } = observations(options)?;
     let representatives = representatives(&observations);
     let mut jobs = BTreeSet::new();
     for (index, observation) in observations.iter().enumerate() {
         let moved = representatives.values().any(|&representative| representative == index);
-        for variant in 0..if moved { VARIANTS } else { 1 } {
-            jobs.insert(job(observation, true, variant));
+        jobs.insert(job(observation, true));
+        for variant in 0..if moved { VARIANTS } else { 0 } {
+            jobs.insert(moved_job(observation, variant));
         }
         if observation.regime {
-            jobs.insert(job(observation, false, 0));
+            jobs.insert(job(observation, false));
         }
     }
-    let figures = simulate(options, jobs)?;
+    let figures = simulate(&options.calibration, &jobs)?;
+    let sigmas = sigmas(&representatives, &observations, &figures);
     let mut rows = Vec::new();
     for observation in observations {
         let key = class(&observation);
@@ -157,56 +230,22 @@ pub fn run(options: &CheckOptions) -> Result<CheckReport> {
             }),
         }
     }
-    let sigmas = sigmas(&representatives, &rows, &figures);
-    let rows: Vec<CheckRow> = rows
-        .into_iter()
-        .map(|(key, mut row)| {
-            let sigma = sigmas.get(&key).copied().unwrap_or(RESIDUAL);
-            let range = Range::around(row.predicted, sigma);
-            (row.low, row.high) = (range.low, range.high);
-            let inside = (range.low..=range.high).contains(&row.measured);
-            row.verdict = if inside { Verdict::InRange } else { Verdict::OutOfRange };
-            row
-        })
-        .collect();
-    let tolerances = Tolerances::embedded()?;
-    Ok(CheckReport {
-        schema_version: 1,
-        groups: summary::groups(&rows, &tolerances),
-        orders: summary::orders(&rows, &tolerances),
-        coverage: summary::coverage(rows.iter().filter(|row| !row.fit)),
-        unmatched: summary::unmatched(&skipped),
-        rows,
-    })
-}
-
-fn observations(options: &CheckOptions) -> Result<(Vec<Observation>, Vec<Skipped>)> {
-    let mut all = measurement::Record::default();
-    match &options.own {
-        Some((directory, topology)) => {
-            all = measurement::read_directory(directory, topology)?;
-        }
-        None => {
-            for machine in library::MACHINES {
-                let record = measurement::read_machine(machine)?;
-                all.observations.extend(record.observations);
-                all.skipped.extend(record.skipped);
-            }
-        }
+    for (key, row) in &mut rows {
+        row.constants_sigma = sigmas.get(key).copied().unwrap_or_default();
     }
-    let holds = |filter: &Option<String>, name: &str| {
-        filter.as_ref().is_none_or(|part| name.contains(part.as_str()))
-    };
-    all.observations.retain(|observation| {
-        holds(&options.machine, &observation.machine)
-            && holds(&options.experiment, &observation.experiment)
-    });
-    all.skipped.retain(|skipped| holds(&options.machine, &skipped.machine));
-    Ok((all.observations, all.skipped))
+    let rows = rows.into_iter().map(|(_, row)| row).collect();
+    Ok(CheckReport { notes, ..CheckReport::of(rows, &skipped, &Residuals::embedded()?)? })
 }
 
-fn job(observation: &Observation, regimes: bool, variant: usize) -> Job {
-    Job { topology: observation.topology.clone(), regimes, variant, run: observation.run.clone() }
+fn job(observation: &Observation, regimes: bool) -> Job {
+    let (topology, run) = (observation.topology.clone(), observation.run.clone());
+    Job { topology, regimes, variant: 0, quick: false, run }
+}
+
+/// The run with one group of constants moved, where the max-min model says how the figure follows.
+fn moved_job(observation: &Observation, variant: usize) -> Job {
+    let quick = matches!(observation.run, Run::Copies(_) | Run::Collective(_) | Run::Nccl(_));
+    Job { variant, quick, ..job(observation, true) }
 }
 
 /// Rows that share one uncertainty: machine, experiment, figure, and for collectives algorithm,
@@ -238,93 +277,34 @@ fn representatives(observations: &[Observation]) -> BTreeMap<Class, usize> {
     first
 }
 
-fn simulate(options: &CheckOptions, jobs: BTreeSet<Job>) -> Result<Figures> {
-    let mut calibrations = vec![options.calibration.clone()];
-    for group in UncertaintyGroup::ALL {
-        calibrations.push(options.calibration.perturbed(group, 1.0));
-    }
-    let mut topologies: BTreeMap<String, Topology> = BTreeMap::new();
-    for job in &jobs {
-        if !topologies.contains_key(&job.topology) {
-            topologies.insert(job.topology.clone(), input::load_topology(&job.topology)?);
-        }
-    }
-    let mut machines: BTreeMap<(&str, bool, usize), Machine<'_>> = BTreeMap::new();
-    for job in &jobs {
-        let key = (job.topology.as_str(), job.regimes, job.variant);
-        if let Entry::Vacant(free) = machines.entry(key) {
-            let compile = CompileOptions { regimes: job.regimes };
-            let (topology, calibration) = (&topologies[key.0], &calibrations[job.variant]);
-            free.insert(Machine::new(topology, calibration, compile)?);
-        }
-    }
-    let calls: Vec<(&Job, Option<Result<Call>>)> = jobs
-        .par_iter()
-        .map(|job| {
-            let machine = &machines[&(job.topology.as_str(), job.regimes, job.variant)];
-            (job, predict::call(machine, &job.run))
-        })
-        .collect();
-    let (batches, mut figures) = batches(calls);
-    let simulated: Vec<_> = batches
-        .into_par_iter()
-        .with_max_len(1)
-        .flat_map_iter(|(jobs, calls)| {
-            let first = jobs[0];
-            let machine = &machines[&(first.topology.as_str(), first.regimes, first.variant)];
-            let figures = if calls.is_empty() {
-                predict::figures(machine, &first.run).map(|figures| vec![figures])
-            } else {
-                let times = predict::collectives(machine, calls);
-                times.map(|times| times.into_iter().map(|time| vec![time]).collect())
-            };
-            jobs.into_iter().enumerate().map(move |(index, job)| {
-                let own = figures.as_ref().map(|figures| figures[index].clone());
-                (job.clone(), own.map_err(ToString::to_string))
-            })
-        })
-        .collect();
-    figures.extend(simulated);
-    Ok(figures)
-}
-
-/// Jobs that are run together, with their calls if they are collectives: those that are the same, or
-/// large and the same but for their size, which start from one smaller call.
-type Batch<'a> = (Vec<&'a Job>, Vec<Call>);
-
-/// The batches, and the jobs whose call cannot be settled, with the reason.
-fn batches(calls: Vec<(&Job, Option<Result<Call>>)>) -> (Vec<Batch<'_>>, Figures) {
-    let mut batches: BTreeMap<(&str, bool, usize, String), Batch<'_>> = BTreeMap::new();
-    let mut failed = Figures::new();
-    for (job, call) in calls {
-        let (alike, call) = match call {
-            Some(Ok(call)) => (predict::alike(&call.0), Some(call)),
-            Some(Err(error)) => {
-                failed.insert(job.clone(), Err(error.to_string()));
-                continue;
-            }
-            None => (format!("{:?}", job.run), None),
-        };
-        let key = (job.topology.as_str(), job.regimes, job.variant, alike);
-        let (jobs, calls) = batches.entry(key).or_default();
-        jobs.push(job);
-        calls.extend(call);
-    }
-    (batches.into_values().collect(), failed)
-}
-
 fn figure(
     observation: &Observation,
     figures: &Figures,
     regimes: bool,
 ) -> std::result::Result<f64, String> {
-    let found = figures.get(&job(observation, regimes, 0));
+    let found = figures.get(&job(observation, regimes));
     let values = found.ok_or_else(|| "not simulated".to_owned())?.as_ref().map_err(Clone::clone)?;
-    match values.get(observation.figure) {
+    match values.figures.get(observation.figure) {
         Some(value) if value.is_finite() && *value > 0.0 => Ok(*value),
         Some(value) => Err(format!("the figure came out as {value}")),
         None => Err("no such figure".to_owned()),
     }
+}
+
+/// What kind of figure it is; one of NCCL whose version or launch is assumed is of a kind of its own.
+fn regime(observation: &Observation, figures: &Figures) -> std::result::Result<Regime, String> {
+    let found = figures.get(&job(observation, true)).ok_or("not simulated")?;
+    let regime = found.as_ref().map_err(Clone::clone)?.regime;
+    let in_turn = match &observation.run {
+        Run::Nccl(call) => call.launched_in_turn,
+        Run::Collective(call) => call.launched_in_turn,
+        _ => false,
+    };
+    let assumed = in_turn || observation.note.contains("assumed");
+    Ok(match regime.kind {
+        Kind::Nccl if assumed => Regime { kind: Kind::NcclAssumed, ..regime },
+        _ => regime,
+    })
 }
 
 /// The row with its prediction, the range still to be filled in.
@@ -349,6 +329,9 @@ fn row(observation: &Observation, figures: &Figures) -> std::result::Result<Chec
         verdict: Verdict::OutOfRange,
         condition: observation.condition.clone(),
         note: observation.note.clone(),
+        regime: regime(observation, figures)?,
+        constants_sigma: 0.0,
+        noise: observation.noise,
         run: observation.run.clone(),
     })
 }
@@ -356,21 +339,19 @@ fn row(observation: &Observation, figures: &Figures) -> std::result::Result<Chec
 /// Relative standard deviation of each class, from its representative.
 fn sigmas(
     representatives: &BTreeMap<Class, usize>,
-    rows: &[(Class, CheckRow)],
+    observations: &[Observation],
     figures: &Figures,
 ) -> BTreeMap<Class, f64> {
     let mut sigmas = BTreeMap::new();
-    for class in representatives.keys() {
-        let Some((_, row)) = rows.iter().find(|(of, _)| of == class) else { continue };
-        let values = |variant| {
-            let (topology, run) = (row.topology.clone(), row.run.clone());
-            figures.get(&Job { topology, regimes: true, variant, run })?.as_ref().ok()
+    for (class, &index) in representatives {
+        let observation = &observations[index];
+        let value = |variant| {
+            let values = figures.get(&moved_job(observation, variant))?.as_ref().ok()?;
+            values.figures.get(observation.figure).copied()
         };
-        let Some(nominal) = values(0) else { continue };
-        // The figure of the row is the one whose nominal value it has.
-        let index = nominal.iter().position(|value| *value == row.predicted).unwrap_or(0);
-        let moved = (1..VARIANTS).filter_map(values).map(|values| values[index]);
-        sigmas.insert(class.clone(), sigma(&shifts(nominal[index], moved)));
+        let Some(nominal) = value(0) else { continue };
+        let moved = (1..VARIANTS).filter_map(value);
+        sigmas.insert(class.clone(), constants_sigma(&shifts(nominal, moved)));
     }
     sigmas
 }

@@ -20,6 +20,8 @@ pub struct Machine<'a> {
     pub topology: &'a Topology,
     /// Constants used.
     pub calibration: &'a Calibration,
+    /// Network model of collectives and copies; probes are run by packets always.
+    pub fidelity: Fidelity,
 }
 
 /// What a load mix reached.
@@ -108,7 +110,13 @@ impl<'a> Machine<'a> {
         options: CompileOptions,
     ) -> Result<Machine<'a>> {
         let fabric = Fabric::compile(topology, calibration, options)?;
-        Ok(Machine { fabric, topology, calibration })
+        Ok(Machine { fabric, topology, calibration, fidelity: Fidelity::Packet })
+    }
+
+    /// The same with another network model.
+    #[must_use]
+    pub fn with(self, fidelity: Fidelity) -> Machine<'a> {
+        Machine { fidelity, ..self }
     }
 
     /// The host memory nearest to a GPU, or the GPU itself without one.
@@ -217,7 +225,7 @@ impl<'a> Machine<'a> {
     /// Those of the engine.
     pub fn run_streams(&self, streams: &[Stream]) -> Result<Outcome> {
         let schedule = streams::streams(streams);
-        simulate(&self.fabric, &schedule, Fidelity::Packet, RunOptions::default())
+        simulate(&self.fabric, &schedule, self.fidelity, RunOptions::default())
     }
 
     /// Times of a collective of several sizes, whatever `run.bytes` says, us: each the mean of calls
@@ -229,7 +237,8 @@ impl<'a> Machine<'a> {
         let exact = run.round_up(exact_bytes(run.algorithm, run.gpus.len()));
         let sizes: Vec<u64> = sizes.iter().map(|&size| run.round_up(size)).collect();
         let larger: Vec<u64> = sizes.iter().copied().filter(|&size| size > exact).collect();
-        let near = if larger.is_empty() { 0.0 } else { self.exact_us(run, exact)? };
+        let wanted = sizes.iter().any(|&size| size >= exact);
+        let near = if wanted { self.exact_us(run, exact)? } else { 0.0 };
         // A single call, unless calls overlap or the first one counts.
         let mean = match run.first_of {
             None if !run.collective.has_root() => Mean { calls: 1, from_first: true },
@@ -239,7 +248,7 @@ impl<'a> Machine<'a> {
         let growth = Growth::of_calls(&self.fabric, exact, &larger, mean, build)?;
         sizes
             .into_iter()
-            .map(|size| match size > exact {
+            .map(|size| match size >= exact {
                 true => Ok(growth.time_us(near, size)),
                 false => self.exact_us(run, size),
             })
@@ -272,8 +281,9 @@ impl<'a> Machine<'a> {
     fn exact_us(&self, run: &CollectiveRun, bytes: u64) -> Result<f64> {
         let schedule = self.schedule(run, bytes)?;
         let mean = mean(run, bytes);
-        let options = RunOptions { calls: mean.calls, ..RunOptions::default() };
-        let outcome = simulate(&self.fabric, &schedule, Fidelity::Packet, options)?;
+        let calls = mean.simulated(bytes);
+        let options = RunOptions { calls, ..RunOptions::default() };
+        let outcome = simulate(&self.fabric, &schedule, self.fidelity, options)?;
         Ok(mean.of_us(&outcome))
     }
 }

@@ -1,73 +1,137 @@
 //! What NCCL would run of a call whose algorithm, protocol and channels the source does not tell.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use rayon::prelude::*;
+
 use super::experiment::{CollectiveRun, Machine};
+use super::figures::Job;
 use super::predict::{all_known, calls};
 use crate::algorithm::all_to_all::LL_BYTES_A_CHANNEL;
 use crate::algorithm::{Implementation, Protocol, Transport};
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
-use crate::measurement::NcclCall;
+use crate::fabric::Calibration;
+use crate::measurement::{NcclCall, Run};
 use crate::prediction::CaseOptions;
 use crate::prediction::nccl::taken;
 use crate::selection::nccl::environment::Settings;
 use crate::selection::nccl::survey::Detection;
 use crate::selection::nccl::{Setup, Version};
+use crate::topology::Topology;
 use crate::workload::Collective;
 
 /// The schedule of sends and receives that NCCL does an all-to-all by.
 const ALL_TO_ALL: &str = "all_to_all";
 
-/// The communicator that the call belongs to.
-fn setup(machine: &Machine<'_>, call: &NcclCall) -> Result<Setup> {
+/// Communicators of all calls of a check, each started once.
+pub(super) struct Setups(BTreeMap<(String, NcclCall), Result<Setup>>);
+
+/// What a communicator depends on, of a call.
+fn communicator(call: &NcclCall) -> NcclCall {
+    NcclCall {
+        collective: Collective::AllReduce,
+        bytes: 0,
+        launched_in_turn: false,
+        first_of: None,
+        ..call.clone()
+    }
+}
+
+fn setup(topology: &Topology, calibration: &Calibration, call: &NcclCall) -> Result<Setup> {
     let version = Version::parse(&call.version)?;
     let detection =
         Detection { numa_per_socket: call.numa_per_socket, ..Detection::of(&call.gpus) };
     let mut settings = Settings::parse(&call.settings)?;
     settings.peers.driver_refuses = !call.peer_to_peer;
-    Setup::of(machine.topology, machine.calibration, &detection, version, settings)
+    Setup::of(topology, calibration, &detection, version, settings)
 }
 
-/// The run that stands for a call.
-///
-/// # Errors
-/// A version or setting that is not known, or a choice that no schedule stands for.
-pub(super) fn run_of(machine: &Machine<'_>, call: &NcclCall) -> Result<CollectiveRun> {
-    all_known(machine, &call.gpus)?;
-    let ranks = call.gpus.len().max(1) as u64;
-    // What holds for every call; sends and receives go as they may, whatever the tuner says.
-    let run = CollectiveRun {
-        collective: call.collective,
-        algorithm: ALL_TO_ALL,
-        protocol: match call.bytes / ranks <= LL_BYTES_A_CHANNEL {
-            true => Protocol::Ll,
-            false => Protocol::Simple,
-        },
-        implementation: Implementation::Nccl,
-        gpus: call.gpus.clone(),
-        bytes: call.bytes,
-        blocks: None,
-        threads: None,
-        orders: Vec::new(),
-        transport: if call.peer_to_peer { Transport::Peer } else { Transport::Host },
-        calls: calls(call.bytes),
-        by_stream: true,
-        first_of: call.first_of,
-    };
-    if call.collective == Collective::AllToAll {
-        return Ok(run);
+impl Setups {
+    /// Starts the communicator of each NCCL call among the jobs. One that cannot be started has its
+    /// error, which every call of it gets.
+    pub(super) fn of(
+        jobs: &BTreeSet<Job>,
+        topologies: &BTreeMap<String, Topology>,
+        calibration: &Calibration,
+    ) -> Setups {
+        let wanted: BTreeSet<(String, NcclCall)> = jobs
+            .iter()
+            .filter_map(|job| match &job.run {
+                Run::Nccl(call) if call.collective != Collective::AllToAll => {
+                    Some((job.topology.clone(), communicator(call)))
+                }
+                _ => None,
+            })
+            .collect();
+        let started = wanted.into_par_iter().map(|(name, call)| {
+            let topology = &topologies[&name];
+            let known = call.gpus.iter().all(|&gpu| (gpu as usize) < topology.gpus().len());
+            let setup = match known {
+                true => setup(topology, calibration, &call),
+                false => Err(Error::request("the machine has fewer GPUs", "choose another one")),
+            };
+            ((name, call), setup)
+        });
+        Setups(started.collect())
     }
-    let options = CaseOptions::of(call.gpus.clone(), Fidelity::Packet);
-    let taken = taken(&setup(machine, call)?, call.collective, call.bytes, &options)?;
-    let (case, options) = taken.case.map_err(|reason| {
-        Error::request(format!("NCCL {} would take what {reason}", call.version), "wait for it")
-    })?;
-    Ok(CollectiveRun {
-        algorithm: case.algorithm.name,
-        protocol: case.protocol,
-        blocks: options.blocks,
-        threads: options.threads,
-        orders: options.orders,
-        transport: case.transport,
-        ..run
-    })
+
+    fn get(&self, topology: &str, call: &NcclCall) -> Result<&Setup> {
+        let key = (topology.to_owned(), communicator(call));
+        match self.0.get(&key) {
+            Some(Ok(setup)) => Ok(setup),
+            Some(Err(error)) => Err(Error::request(error.to_string(), "correct it")),
+            None => Err(Error::request("no communicator was started", "report this")),
+        }
+    }
+
+    /// The run that stands for a call on a machine whose topology goes by this name.
+    ///
+    /// # Errors
+    /// A version or setting that is not known, or a choice that no schedule stands for.
+    pub(super) fn run_of(
+        &self,
+        topology: &str,
+        machine: &Machine<'_>,
+        call: &NcclCall,
+    ) -> Result<CollectiveRun> {
+        all_known(machine, &call.gpus)?;
+        let ranks = call.gpus.len().max(1) as u64;
+        // What holds for every call; sends and receives go as they may, whatever the tuner says.
+        let run = CollectiveRun {
+            collective: call.collective,
+            algorithm: ALL_TO_ALL,
+            protocol: match call.bytes / ranks <= LL_BYTES_A_CHANNEL {
+                true => Protocol::Ll,
+                false => Protocol::Simple,
+            },
+            implementation: Implementation::Nccl,
+            gpus: call.gpus.clone(),
+            bytes: call.bytes,
+            blocks: None,
+            threads: None,
+            orders: Vec::new(),
+            transport: if call.peer_to_peer { Transport::Peer } else { Transport::Host },
+            calls: calls(call.bytes),
+            by_stream: true,
+            first_of: call.first_of,
+        };
+        if call.collective == Collective::AllToAll {
+            return Ok(run);
+        }
+        let options = CaseOptions::of(call.gpus.clone(), Fidelity::Packet);
+        let taken = taken(self.get(topology, call)?, call.collective, call.bytes, &options)?;
+        let (case, options) = taken.case.map_err(|reason| {
+            Error::request(format!("NCCL {} would take what {reason}", call.version), "wait for it")
+        })?;
+        Ok(CollectiveRun {
+            algorithm: case.algorithm.name,
+            protocol: case.protocol,
+            blocks: options.blocks,
+            threads: options.threads,
+            orders: options.orders,
+            transport: case.transport,
+            ..run
+        })
+    }
 }

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::experiment::{CollectiveRun, Machine, exact_bytes};
-use super::nccl;
+use super::figures::Job;
+use super::nccl::Setups;
 use crate::algorithm::Transport;
 use crate::algorithm::probe::{LoadGroup, LoadKind};
 use crate::algorithm::streams::Stream;
 use crate::error::{Error, Result};
 use crate::fabric::EndpointId;
 use crate::measurement::{self, Carrier, Copy, KernelCall, Memory, Pair, Run};
+use crate::prediction::regime::{Kind, Medium, Regime};
 
 /// Calls back to back for the mean of a collective: the phase of polls matters to short ones only.
 pub(super) fn calls(bytes: u64) -> u32 {
@@ -20,11 +22,12 @@ pub(super) fn calls(bytes: u64) -> u32 {
     }
 }
 
-/// Bytes a flow up to which copies are run; longer ones are continued along a straight line.
-fn exact_copy_bytes(flows: usize) -> u64 {
-    match flows {
-        0..=2 => 4 << 20,
-        3..=8 => 2 << 20,
+/// Bytes a flow up to which copies are run; longer ones are continued along a straight line, on which
+/// one or two copies by PCIe are from 1 MiB on, to the digit.
+fn exact_copy_bytes(medium: Medium, flows: usize) -> u64 {
+    match (medium, flows) {
+        (Medium::Nvlink, 0..=2) => 4 << 20,
+        (_, 3..=8) => 2 << 20,
         _ => 1 << 20,
     }
 }
@@ -63,14 +66,25 @@ pub type Call = (CollectiveRun, f64);
 ///
 /// # Errors
 /// When the machine has no such GPU, and what cannot be settled.
-pub fn call(machine: &Machine<'_>, run: &Run) -> Option<Result<Call>> {
-    let (call, gpus, in_turn) = match run {
+pub(super) fn call(machine: &Machine<'_>, job: &Job, setups: &Setups) -> Option<Result<Call>> {
+    let (call, gpus, in_turn) = match &job.run {
         Run::Collective(call) => (told(machine, call), &call.gpus, call.launched_in_turn),
-        Run::Nccl(call) => (nccl::run_of(machine, call), &call.gpus, call.launched_in_turn),
+        Run::Nccl(call) => {
+            (setups.run_of(&job.topology, machine, call), &call.gpus, call.launched_in_turn)
+        }
         _ => return None,
     };
     let floor = || if in_turn { machine.fabric.launches_in_turn(gpus).as_us() } else { 0.0 };
     Some(call.map(|call| (call, floor())))
+}
+
+/// Bytes of a call that shows how longer ones follow the constants.
+const QUICK_BYTES: u64 = 1 << 20;
+
+/// One call alone, of up to 1 MiB.
+pub(super) fn quick((run, floor): Call) -> Call {
+    let bytes = run.bytes.min(QUICK_BYTES);
+    (CollectiveRun { bytes, calls: 1, first_of: None, ..run }, floor)
 }
 
 /// The call of a kernel that the source tells.
@@ -93,10 +107,28 @@ fn told(machine: &Machine<'_>, call: &KernelCall) -> Result<CollectiveRun> {
     })
 }
 
+/// What kind of figures a run that is no collective has.
+pub(super) fn regime(machine: &Machine<'_>, run: &Run) -> Regime {
+    let kind = match run {
+        Run::Copies(_) => Kind::Copies,
+        Run::LoadMix { .. } => Kind::Load,
+        _ => Kind::Latency,
+    };
+    let fabric = &machine.fabric;
+    let gpus: Vec<u32> = (0..fabric.gpu_count as u32).collect();
+    Regime { kind, medium: Medium::of(fabric, &gpus, &Transport::Peer), bytes: None }
+}
+
+/// What kind of figure the time of a call is.
+pub(super) fn regime_of_call(machine: &Machine<'_>, run: &CollectiveRun) -> Regime {
+    let medium = Medium::of(&machine.fabric, &run.gpus, &run.transport);
+    Regime::of_call(run.implementation, run.collective, medium, run.bytes)
+}
+
 /// What is the same for calls that [`collectives`] should get together: they are alike, or large
 /// and alike but for their size.
 pub fn alike(call: &CollectiveRun) -> String {
-    match call.bytes > exact_bytes(call.algorithm, call.gpus.len()) {
+    match call.bytes >= exact_bytes(call.algorithm, call.gpus.len()) {
         true => format!("{:?}", CollectiveRun { bytes: 0, ..call.clone() }),
         false => format!("{call:?}"),
     }
@@ -212,7 +244,10 @@ fn load_mix(
 
 /// Total rate, then that of each copy, then the sum of these, GB/s.
 fn copy_rates(machine: &Machine<'_>, copies: &[Copy]) -> Result<Vec<f64>> {
-    let limit = exact_copy_bytes(copies.len());
+    let ends = copies.iter().flat_map(|copy| [copy.from, copy.to]);
+    let ends: Vec<u32> = ends.map(|memory| endpoint(machine, memory)).collect::<Result<_>>()?;
+    let medium = Medium::of(&machine.fabric, &ends, &Transport::Peer);
+    let limit = exact_copy_bytes(medium, copies.len());
     // Ends of all copies when each moves at most `limit` bytes, ns.
     let ends = |limit: u64| -> Result<Vec<f64>> {
         let mut streams = Vec::new();

@@ -1,9 +1,10 @@
-//! A check as text for a terminal and as Markdown.
+//! A check as text for a terminal.
 
 use std::fmt::Write;
 
 use super::check::{CheckReport, CheckRow};
-use super::summary::Group;
+use super::summary::{Group, Unmatched};
+use crate::measurement::SET_ASIDE;
 
 /// Columns of the text.
 const WIDTH: usize = 110;
@@ -21,16 +22,16 @@ fn cut(text: &str, width: usize) -> String {
     short
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.1}", share * 100.0)
 }
 
-fn signed(share: f64) -> String {
+pub(super) fn signed(share: f64) -> String {
     format!("{:+.1}", share * 100.0)
 }
 
 /// What is allowed, shortly: `med 12`, `p90 35`, `max 2`, `x1.5`.
-fn allowed(group: &Group) -> String {
+pub(super) fn allowed(group: &Group) -> String {
     let mut parts = Vec::new();
     if let Some(most) = group.allowed_median {
         parts.push(format!("med {:.0}", most * 100.0));
@@ -47,7 +48,7 @@ fn allowed(group: &Group) -> String {
     parts.join(" ")
 }
 
-fn verdict(misses: bool, known: bool, told: bool) -> &'static str {
+pub(super) fn verdict(misses: bool, known: bool, told: bool) -> &'static str {
     match (misses, known, told) {
         (true, true, _) => "MISS (known)",
         (true, false, _) => "MISS",
@@ -59,9 +60,13 @@ fn verdict(misses: bool, known: bool, told: bool) -> &'static str {
 /// A table of groups, the orders, and the worst rows, misses first; 110 columns.
 pub fn text(report: &CheckReport, verbose: bool) -> String {
     let mut out = String::new();
+    for note in &report.notes {
+        let _ = writeln!(out, "{}", cut(note, WIDTH));
+    }
     let _ = groups_text(&mut out, report);
     let _ = orders_text(&mut out, report, verbose);
     let _ = worst_text(&mut out, report, if verbose { WORST_VERBOSE } else { WORST });
+    let _ = set_aside_text(&mut out, report);
     let _ = unmatched_text(&mut out, report, verbose);
     let misses = report.groups.iter().filter(|group| group.misses).count()
         + report.orders.iter().filter(|order| order.misses).count();
@@ -185,14 +190,36 @@ fn worst_text(out: &mut String, report: &CheckReport, most: usize) -> std::fmt::
     Ok(())
 }
 
+/// Rows that make no sense, each with its reason.
+fn set_aside_text(out: &mut String, report: &CheckReport) -> std::fmt::Result {
+    let told = |entry: &Unmatched| {
+        entry
+            .reason
+            .strip_prefix(SET_ASIDE)
+            .map(|reason| (entry.count, entry.first.clone(), reason.to_owned()))
+    };
+    let rows: Vec<(usize, String, String)> = report.unmatched.iter().filter_map(told).collect();
+    let all: usize = rows.iter().map(|row| row.0).sum();
+    if all == 0 {
+        return Ok(());
+    }
+    writeln!(out, "\n{all} rows set aside")?;
+    for (count, first, reason) in rows {
+        let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+        writeln!(out, "{}", cut(&format!("  {first} {reason}{more}"), WIDTH))?;
+    }
+    Ok(())
+}
+
 fn unmatched_text(out: &mut String, report: &CheckReport, verbose: bool) -> std::fmt::Result {
-    let all: usize = report.unmatched.iter().map(|entry| entry.count).sum();
+    let others = || report.unmatched.iter().filter(|entry| !entry.reason.starts_with(SET_ASIDE));
+    let all: usize = others().map(|entry| entry.count).sum();
     if all == 0 {
         return Ok(());
     }
     writeln!(out, "\n{all} rows without a prediction, by reason")?;
     let mut reasons: Vec<(&str, usize)> = Vec::new();
-    for entry in &report.unmatched {
+    for entry in others() {
         match reasons.iter_mut().find(|(reason, _)| *reason == entry.reason) {
             Some(found) => found.1 += entry.count,
             None => reasons.push((&entry.reason, entry.count)),
@@ -206,75 +233,6 @@ fn unmatched_text(out: &mut String, report: &CheckReport, verbose: bool) -> std:
     let rest: usize = reasons[shown..].iter().map(|(_, count)| count).sum();
     if rest > 0 {
         writeln!(out, "  {rest:>5}  other reasons")?;
-    }
-    Ok(())
-}
-
-/// The same for `docs/accuracy.md`: every group, every miss with its reason, what is left out.
-pub fn markdown(report: &CheckReport) -> String {
-    let mut out = String::new();
-    let _ = markdown_into(&mut out, report);
-    out
-}
-
-fn markdown_into(out: &mut String, report: &CheckReport) -> std::fmt::Result {
-    writeln!(out, "# Accuracy\n")?;
-    writeln!(out, "Written by the program: prediction against `measured/`. Errors in percent are")?;
-    writeln!(
-        out,
-        "predicted / measured - 1. *fit*: constants were fitted to these rows; *check*:"
-    )?;
-    writeln!(out, "they were not. Allowed values are in `measured/tolerances.json`.\n")?;
-    let inside = percent(report.coverage);
-    writeln!(out, "{} predictions; {inside} % of check rows inside their 80 % range.\n", {
-        report.rows.len()
-    })?;
-    writeln!(
-        out,
-        "| machine | experiment | data | rows | median | p90 | worst | bias | allowed | |"
-    )?;
-    writeln!(out, "|---|---|---|---:|---:|---:|---:|---:|---|---|")?;
-    for group in &report.groups {
-        let told = allowed(group);
-        writeln!(
-            out,
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {told} | {} |",
-            group.machine,
-            group.experiment,
-            if group.fit { "fit" } else { "check" },
-            group.count,
-            percent(group.median_abs_error),
-            percent(group.p90_abs_error),
-            signed(group.worst_error),
-            signed(group.bias),
-            verdict(group.misses, false, !told.is_empty()),
-        )?;
-    }
-    writeln!(out, "\n## Order of algorithms\n\n| machine | experiment | pairs | right |")?;
-    writeln!(out, "|---|---|---:|---:|")?;
-    for order in &report.orders {
-        let (machine, experiment) = (&order.machine, &order.experiment);
-        writeln!(out, "| {machine} | {experiment} | {} | {} |", order.pairs, order.right)?;
-    }
-    writeln!(out, "\n## Outside tolerance\n")?;
-    for group in report.groups.iter().filter(|group| group.misses) {
-        let reason = group.known_miss.as_deref().unwrap_or("not explained yet");
-        writeln!(
-            out,
-            "- {}, {}: {reason}. Worst: {} ({} %).",
-            group.machine,
-            group.experiment,
-            { &group.worst },
-            signed(group.worst_error)
-        )?;
-    }
-    for order in report.orders.iter().filter(|order| order.misses) {
-        let reason = order.known_miss.as_deref().unwrap_or("not explained yet");
-        writeln!(out, "- {}, order of {}: {reason}.", order.machine, order.experiment)?;
-    }
-    writeln!(out, "\n## Rows without a prediction\n\n| machine | reason | rows |\n|---|---|---:|")?;
-    for entry in &report.unmatched {
-        writeln!(out, "| {} | {} | {} |", entry.machine, entry.reason, entry.count)?;
     }
     Ok(())
 }

@@ -170,9 +170,9 @@ fn group(
 }
 
 /// Where an order is asked for: (machine, experiment) and (GPUs, bytes, blocks, condition).
-type Place = (String, String, Vec<u32>, u64, Option<u32>);
+pub(super) type Place = (String, String, Vec<u32>, u64, Option<u32>);
 
-fn place(row: &CheckRow) -> Option<(Place, String)> {
+pub(super) fn place(row: &CheckRow) -> Option<(Place, String)> {
     let call = match &row.run {
         Run::Collective(call) if call.collective == Collective::AllReduce => call,
         Run::Nccl(call) if call.collective == Collective::AllReduce => {

@@ -4,6 +4,7 @@ mod arrival;
 mod bad_input;
 mod barrier;
 mod bless;
+mod calibrate;
 mod check;
 mod choose;
 mod cli;

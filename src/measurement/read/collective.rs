@@ -79,7 +79,9 @@ fn unmodelled(sink: &Sink, row: &Row) -> Result<Option<&'static str>> {
     let (condition, algorithm) = (row.column("condition")?, row.column("algorithm")?);
     Ok(if algorithm.starts_with("symmetric") {
         Some("no model of NCCL's kernels for symmetric memory")
-    } else if condition.contains("all_reduce_bench") && size(row)? < 8 << 20 {
+    } else if (condition.contains("all_reduce_bench") || condition.contains("timed by itself"))
+        && size(row)? < 8 << 20
+    {
         Some("each call is timed by itself with its launch: no time of the call")
     } else if sink.machine.starts_with("asus")
         && in_turn(sink, condition)
@@ -104,15 +106,7 @@ fn version(sink: &Sink, condition: &str) -> Option<(String, bool)> {
         let version = told.split([';', ' ']).next().unwrap_or_default();
         return Some((version.to_owned(), false));
     }
-    let assumed = match sink.machine.as_str() {
-        // A fork of 2023 whose other logs print 2.12.12, and a rented host of the time of 2.7.3; the
-        // first version whose constants are known stands for both.
-        "occl-4090x8-epyc-a" | "occl-h800-x8" | "a100sxm80-x8-cw" => "2.12.12",
-        // Driver 550.90, CUDA 12.4.
-        "4090x8-epyc7542-2s" => "2.21.5",
-        _ => return None,
-    };
-    Some((assumed.to_owned(), true))
+    sink.assumed_nccl.clone().map(|version| (version, true))
 }
 
 /// What the row says was set.
@@ -216,7 +210,8 @@ mod tests {
             all,
             ["NCCL_ALGO=Ring NCCL_PROTO=Simple", "NCCL_ALGO=NVLS", "NCCL_P2P_LEVEL=SYS"]
         );
-        let sink = Sink::new("occl-h800-x8", "h800x8-nvswitch");
+        let mut sink = Sink::new("occl-h800-x8", "h800x8-nvswitch");
+        sink.assumed_nccl = Some("2.12.12".into());
         assert_eq!(version(&sink, "NCCL 2.23; one process"), Some(("2.23".into(), false)));
         assert_eq!(version(&sink, "-n 5 -w 2"), Some(("2.12.12".into(), true)));
         assert!(in_turn(&sink, "one process (-g 8)") && !in_turn(&sink, "one process, a thread"));

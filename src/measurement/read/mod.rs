@@ -17,6 +17,10 @@ use super::library::Machine;
 use super::table::Row;
 use super::{Observation, Run, Skipped};
 use crate::error::{Error, Result};
+use crate::selection::nccl::Version;
+
+/// What the reason of a row begins with that makes no sense.
+pub const SET_ASIDE: &str = "set aside: ";
 
 /// What one machine did.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +37,7 @@ pub struct Record {
 /// [`Error::Input`] naming file and line of a malformed row.
 pub fn read_machine(machine: &Machine) -> Result<Record> {
     let mut sink = Sink::new(machine.name, machine.topology);
+    sink.assumed_nccl = machine.nccl.map(str::to_owned);
     for (file, text) in machine.files {
         sink.read(file, text)?;
     }
@@ -48,6 +53,8 @@ pub fn read_directory(directory: &str, topology: &str) -> Result<Record> {
     let path = Path::new(directory);
     let name = path.file_name().map_or(directory, |name| name.to_str().unwrap_or(directory));
     let mut sink = Sink::new(name, topology);
+    sink.sets_aside = true;
+    sink.assumed_nccl = Some(Version::NEWEST.to_string());
     for file in ["observations.csv", "raw/latency_tiers.csv", "raw/contention.csv"] {
         let place = path.join(file);
         if file != "observations.csv" && !place.is_file() {
@@ -79,6 +86,8 @@ pub(in crate::measurement) struct About {
     pub condition: String,
     /// Assumed.
     pub note: String,
+    /// Spread of the values behind the row, where it tells them.
+    pub noise: Option<f64>,
 }
 
 impl About {
@@ -104,6 +113,10 @@ impl About {
 pub(in crate::measurement) struct Sink {
     pub(super) machine: String,
     pub(super) topology: String,
+    /// Rows that make no sense are listed, in place of an error.
+    pub(super) sets_aside: bool,
+    /// Version of NCCL where a row tells none.
+    pub(super) assumed_nccl: Option<String>,
     record: Record,
     /// Values of each observation: one of several rows in ten may be several times the others.
     values: Vec<Vec<f64>>,
@@ -114,6 +127,8 @@ impl Sink {
         Sink {
             machine: machine.into(),
             topology: topology.into(),
+            sets_aside: false,
+            assumed_nccl: None,
             record: Record::default(),
             values: Vec::new(),
         }
@@ -164,6 +179,21 @@ impl Sink {
         self.record.skipped.push(Skipped { machine, id: place, reason });
     }
 
+    /// Lists a row that makes no sense, if the file may have such rows.
+    ///
+    /// # Errors
+    /// The given one, if it may not.
+    fn set_aside(&mut self, row: &Row, error: Error) -> Result<()> {
+        match error {
+            Error::Input { problems, .. } if self.sets_aside => {
+                let fault = problems.first().map_or("", |problem| problem.message.as_str());
+                self.skip(row, format!("{SET_ASIDE}{fault}"));
+                Ok(())
+            }
+            error => Err(error),
+        }
+    }
+
     /// Adds a row; of rows that repeat one run the median counts.
     pub(super) fn add(
         &mut self,
@@ -208,6 +238,7 @@ impl Sink {
             figure,
             unit,
             measured,
+            noise: about.noise,
             rows: 1,
             fit: about.fit,
             regime: about.regime,
@@ -222,6 +253,9 @@ impl Sink {
             let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
             observation.measured = f64::midpoint(low, high);
             observation.rows = values.len() as u32;
+            if let ([first, .., last], true) = (&values[..], values.len() > 1) {
+                observation.noise = Some((last - first) / 2.0 / observation.measured);
+            }
         }
         self.record
     }

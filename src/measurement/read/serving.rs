@@ -54,7 +54,7 @@ fn of(limits: Limits, ranks: u32) -> u64 {
 /// The kernel of a row, or why nothing is predicted.
 fn kernel(sink: &Sink, name: &str, ranks: u32, bytes: u64) -> std::result::Result<Kernel, String> {
     let nvswitch = sink.topology.ends_with("nvswitch");
-    let tuned = usize::from(sink.topology.starts_with("b200"));
+    let tuned = usize::from(["b200", "gb20"].iter().any(|gpu| sink.topology.starts_with(gpu)));
     let custom = match bytes < of(ONE_STAGE_BELOW, ranks) {
         true => ("one_shot_pull", Implementation::CustomAllReduce, "custom all-reduce, one-stage"),
         false => ("two_shot_pull", Implementation::CustomAllReduce, "custom all-reduce, two-stage"),
@@ -95,7 +95,7 @@ fn kernel(sink: &Sink, name: &str, ranks: u32, bytes: u64) -> std::result::Resul
 fn vllm_most(sink: &Sink, ranks: u32) -> u64 {
     let sizes: [u64; 4] = match sink.topology.get(..4) {
         Some("h100" | "h200" | "h800") => [64 << 20, 32 << 20, 512 << 10, 256 << 10],
-        Some("b200") => [2 << 20, 2 << 20, 1 << 20, 1 << 20],
+        Some("b200" | "gb20") => [2 << 20, 2 << 20, 1 << 20, 1 << 20],
         _ => [8 << 20; 4],
     };
     sizes[(ranks as usize / 2).clamp(1, 4) - 1]

@@ -1,8 +1,8 @@
 //! `observations.csv`: the columns that all public machines share (`measured/README.md`).
 
-use super::{About, Sink, collective};
+use super::{About, SET_ASIDE, Sink, collective};
 use crate::error::Result;
-use crate::measurement::table::{Row, with_header};
+use crate::measurement::table::{Row, with_header_or_fault};
 use crate::measurement::{Copy, Memory, Pair, Run};
 
 /// What benchmarks copy one pair by; beyond the start the rate does not depend on it.
@@ -12,23 +12,99 @@ const ALL_PAIRS_BYTES: u64 = 64 << 20;
 /// Bytes of a p2pmark latency read.
 const LATENCY_BYTES: u32 = 128;
 
-/// All rows.
+/// Columns without which a row says nothing.
+const COLUMNS: [&str; 17] = [
+    "experiment",
+    "implementation",
+    "algorithm",
+    "protocol",
+    "channels",
+    "ranks",
+    "nodes",
+    "flows",
+    "size_bytes",
+    "dtype",
+    "placement",
+    "condition",
+    "run",
+    "metric",
+    "value",
+    "unit",
+    "note",
+];
+/// An all-reduce over several GPUs that is shorter is a broken measurement.
+const SHORTEST_ALL_REDUCE_US: f64 = 2.0;
+
+/// All rows. Those that make no sense are set aside with the reason, where the file is a user's own;
+/// ours have none.
 pub(super) fn read(sink: &mut Sink, file: &str, text: &str) -> Result<()> {
-    for row in with_header(file, text)? {
-        let told = format!("{} {}", row.column("condition")?, row.column("note")?).to_lowercase();
-        if let Some(reason) = unusable(&told) {
-            sink.skip(&row, reason);
+    let (rows, faulty) = with_header_or_fault(file, text)?;
+    for (row, fault) in faulty {
+        sink.set_aside(&row, row.wrong(fault))?;
+    }
+    if let Some(first) = rows.first() {
+        let missing = first.missing(&COLUMNS);
+        if !missing.is_empty() {
+            return Err(first.wrong(format!("columns are missing: {}", missing.join(", "))));
+        }
+    }
+    for (index, row) in rows.iter().enumerate() {
+        let earlier = rows[..index].iter().find(|earlier| earlier.same_as(row));
+        if let Some(earlier) = earlier.filter(|_| sink.sets_aside) {
+            sink.skip(row, format!("{SET_ASIDE}the same row as line {}", earlier.line));
             continue;
         }
-        match row.column("experiment")? {
-            "p2p_bandwidth" => copies(sink, &row, false)?,
-            "p2p_bandwidth_bidirectional" => copies(sink, &row, true)?,
-            "p2p_latency" => latency(sink, &row)?,
-            "all_to_all_streams" => all_pairs(sink, &row)?,
-            name if collective::is_collective(name) => collective::read(sink, &row)?,
-            "decode_step" | "verify_step" => sink.skip(&row, "needs compute time"),
-            other => sink.skip(&row, format!("no experiment for {other}")),
+        let done = match unsound(row) {
+            Ok(None) => one(sink, row),
+            Ok(Some(reason)) => {
+                sink.skip(row, format!("{SET_ASIDE}{reason}"));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
+            sink.set_aside(row, error)?;
         }
+    }
+    Ok(())
+}
+
+/// What is wrong with the figure of a row, if anything.
+fn unsound(row: &Row) -> Result<Option<String>> {
+    let (metric, unit) = (row.column("metric")?, row.column("unit")?);
+    let wanted: &[&str] = match metric {
+        "time" => &["us"],
+        "latency" => &["us", "ns"],
+        "bandwidth" | "bus_bandwidth" | "algorithm_bandwidth" => &["GB/s", "GBps"],
+        _ => return Ok(None),
+    };
+    if !wanted.contains(&unit) {
+        let wanted = wanted.join(" or ");
+        return Ok(Some(format!("{metric} in `{unit}`, expected {wanted}")));
+    }
+    let value = row.number(row.column("value")?)?;
+    let all_reduce = row.column("experiment")? == "all_reduce" && metric == "time";
+    if all_reduce && row.count(row.column("ranks")?)? > 1 && value < SHORTEST_ALL_REDUCE_US {
+        return Ok(Some(format!("an all-reduce of {value} us is a broken measurement")));
+    }
+    Ok(None)
+}
+
+/// One row that reads well.
+fn one(sink: &mut Sink, row: &Row) -> Result<()> {
+    let told = format!("{} {}", row.column("condition")?, row.column("note")?).to_lowercase();
+    if let Some(reason) = unusable(&told) {
+        sink.skip(row, reason);
+        return Ok(());
+    }
+    match row.column("experiment")? {
+        "p2p_bandwidth" => copies(sink, row, false)?,
+        "p2p_bandwidth_bidirectional" => copies(sink, row, true)?,
+        "p2p_latency" => latency(sink, row)?,
+        "all_to_all_streams" => all_pairs(sink, row)?,
+        name if collective::is_collective(name) => collective::read(sink, row)?,
+        "decode_step" | "verify_step" => sink.skip(row, "needs compute time"),
+        other => sink.skip(row, format!("no experiment for {other}")),
     }
     Ok(())
 }
@@ -65,6 +141,7 @@ fn is_fit(machine: &str, experiment: &str) -> bool {
         "asus-esc8000a-e13p-2xpex890xx-8gpu" => {
             matches!(experiment, "p2p_bandwidth" | "p2p_latency")
         }
+        "a800sxm-x8" => experiment == "p2p_bandwidth_bidirectional",
         _ => false,
     }
 }
@@ -74,7 +151,16 @@ pub(super) fn about(sink: &Sink, row: &Row, experiment: String, text: String) ->
     let mut about =
         About::new(experiment, text).fit(is_fit(&sink.machine, row.column("experiment")?));
     row.column("condition")?.clone_into(&mut about.condition);
+    about.noise = told_noise(row.column("note")?);
     Ok(about)
+}
+
+/// Half of the spread of `median; 39.68 to 157.7`, relative to the middle.
+fn told_noise(note: &str) -> Option<f64> {
+    let (low, high) = note.split_once("median; ")?.1.split_once(" to ")?;
+    let high = high.split([' ', ';']).next()?;
+    let (low, high): (f64, f64) = (low.parse().ok()?, high.parse().ok()?);
+    (low > 0.0).then(|| (high - low) / (high + low))
 }
 
 /// One pair by the source's engine; `both`, as p2pBandwidthLatencyTest does it: GPU i's engines
@@ -157,11 +243,60 @@ fn all_pairs(sink: &mut Sink, row: &Row) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurement::table::with_header;
 
     #[test]
     fn notes_that_forbid_use_are_seen() {
         assert!(unusable("2026-03-20 gpus were not idle (superseded)").is_some());
         assert!(unusable("2026-03-20 idle gpus; the reference run").is_none());
+    }
+
+    const HEAD: &str = "experiment,implementation,algorithm,protocol,channels,ranks,nodes,flows,\
+                        size_bytes,dtype,placement,condition,run,metric,value,unit,note\n";
+
+    fn row(experiment: &str, ranks: &str, metric: &str, value: &str, unit: &str) -> String {
+        format!("{experiment},nccl,,,,{ranks},1,,1024,,,,,{metric},{value},{unit},\n")
+    }
+
+    #[test]
+    fn bad_rows_of_a_user_are_set_aside_with_their_reason() {
+        let mut text = HEAD.to_owned();
+        text += &row("all_reduce", "2", "time", "20", "us");
+        text += &row("all_reduce", "2", "time", "20", "us");
+        text += &row("all_reduce", "2", "time", "0.02", "ms");
+        text += &row("all_reduce", "2", "time", "-3", "us");
+        text += &row("all_reduce", "2", "time", "NaN", "us");
+        text += &row("all_reduce", "2", "time", "1.2", "us");
+        text += &row("all_reduce", "two", "time", "20", "us");
+        text += "all_reduce,nccl\n";
+        let mut sink = Sink::new("own", "h200x2-nvlink-pair");
+        sink.sets_aside = true;
+        sink.assumed_nccl = Some("2.30".into());
+        read(&mut sink, "observations.csv", &text).expect("a table");
+        let record = sink.finish();
+        assert_eq!((record.observations.len(), record.observations[0].rows), (1, 1));
+        let reasons: Vec<&str> = record.skipped.iter().map(|s| s.reason.as_str()).collect();
+        let expected = [
+            "set aside: 2 columns, expected 17",
+            "set aside: the same row as line 2",
+            "set aside: time in `ms`, expected us",
+            "set aside: `-3` is no number",
+            "set aside: `NaN` is no number",
+            "set aside: an all-reduce of 1.2 us is a broken measurement",
+            "set aside: `two` is no count",
+        ];
+        assert_eq!(reasons, expected);
+        let mut strict = Sink::new("ours", "h200x2-nvlink-pair");
+        assert!(read(&mut strict, "observations.csv", &text).is_err());
+        let text = "experiment,ranks,value\nall_reduce,2,20\n";
+        let error = read(&mut sink_of_a_user(), "own.csv", text).expect_err("columns");
+        assert!(error.to_string().contains("columns are missing: implementation"), "{error}");
+    }
+
+    fn sink_of_a_user() -> Sink {
+        let mut sink = Sink::new("own", "h200x2-nvlink-pair");
+        sink.sets_aside = true;
+        sink
     }
 
     #[test]

@@ -1,0 +1,220 @@
+//! Kinds of figures whose errors are alike: what is predicted, over what, and of how many bytes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::algorithm::{Hop, Implementation, Transport};
+use crate::error::{Error, Result};
+use crate::fabric::{Fabric, LinkClass};
+use crate::schedule::Collective;
+
+/// What is predicted.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Rates of copies.
+    Copies,
+    /// A read or a flag alone.
+    Latency,
+    /// Reads and writes at full tilt, and latencies beside them.
+    Load,
+    /// A call by a kernel that is no part of NCCL, or of a probe.
+    Kernel,
+    /// A call by NCCL.
+    Nccl,
+    /// A call by NCCL whose version or way of launch is assumed.
+    NcclAssumed,
+    /// An all-to-all by NCCL's sends and receives.
+    NcclAllToAll,
+}
+
+/// What carries the bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Medium {
+    /// NVLink between every two GPUs.
+    Nvlink,
+    /// PCIe between some of them.
+    Pcie,
+    /// Host memory between some of them.
+    Host,
+}
+
+/// A kind of figure.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Regime {
+    /// What.
+    pub kind: Kind,
+    /// Over what.
+    pub medium: Medium,
+    /// Of how many bytes, for calls.
+    pub bytes: Option<u64>,
+}
+
+impl Medium {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Medium::Nvlink => "NVLink",
+            Medium::Pcie => "PCIe",
+            Medium::Host => "host memory",
+        }
+    }
+
+    /// Of ranks on these GPUs that reach each other so.
+    pub fn of(fabric: &Fabric, gpus: &[u32], transport: &Transport) -> Medium {
+        let by_host = match transport {
+            Transport::Host => true,
+            Transport::Each(pairs) => pairs.iter().any(|pair| pair.2 == Hop::Host),
+            Transport::Peer => !fabric.peer_to_peer,
+        };
+        let nvlink = |a: u32, b: u32| {
+            let path = fabric.path(a, b).unwrap_or_default();
+            path.iter().all(|&link| fabric.links[link as usize].class == LinkClass::Nvlink)
+        };
+        let all_nvlink = gpus.iter().all(|&a| gpus.iter().all(|&b| nvlink(a, b)));
+        match (by_host, all_nvlink) {
+            (true, _) => Medium::Host,
+            (false, true) => Medium::Nvlink,
+            (false, false) => Medium::Pcie,
+        }
+    }
+}
+
+impl Regime {
+    /// Of a call of a collective.
+    pub fn of_call(
+        implementation: Implementation,
+        collective: Collective,
+        medium: Medium,
+        bytes: u64,
+    ) -> Regime {
+        let kind = match (implementation, collective) {
+            (Implementation::Nccl, Collective::AllToAll) => Kind::NcclAllToAll,
+            (Implementation::Nccl, _) => Kind::Nccl,
+            _ => Kind::Kernel,
+        };
+        Regime { kind, medium, bytes: Some(bytes) }
+    }
+
+    /// The class of its size.
+    pub fn size(&self) -> &'static str {
+        match self.bytes {
+            None => "",
+            Some(0..=16_384) => "to 16 KiB",
+            Some(16_385..=262_144) => "to 256 KiB",
+            Some(262_145..=4_194_304) => "to 4 MiB",
+            Some(_) => "over 4 MiB",
+        }
+    }
+
+    /// Its names, the most exact first: each wider one holds for what the ones before it do not know.
+    pub fn names(&self) -> [String; 4] {
+        let kind = match self.kind {
+            Kind::Copies => "copies",
+            Kind::Latency => "latency",
+            Kind::Load => "load",
+            Kind::Kernel => "kernel",
+            Kind::Nccl => "NCCL",
+            Kind::NcclAssumed => "NCCL assumed",
+            Kind::NcclAllToAll => "NCCL all-to-all",
+        };
+        let with_medium = format!("{kind}, {}", self.medium.name());
+        let exact = match self.size() {
+            "" => with_medium.clone(),
+            size => format!("{with_medium}, {size}"),
+        };
+        [exact, with_medium, kind.to_owned(), ANYTHING.to_owned()]
+    }
+}
+
+/// The name of the regime that holds everything.
+const ANYTHING: &str = "all";
+
+/// What no constant explains, by regime: `calibration/residuals.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Residuals {
+    /// For people.
+    pub comment: String,
+    /// By the regime's name.
+    pub regimes: BTreeMap<String, Residual>,
+}
+
+/// What no constant explains in a regime.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Residual {
+    /// Relative standard deviation which, with that of the constants, holds 80 % of the rows of an
+    /// average machine.
+    pub sigma: f64,
+    /// Rows.
+    pub rows: usize,
+    /// Machines that they come from.
+    pub machines: usize,
+    /// The same without each of the machines, by which its own rows are judged; nothing where too few
+    /// others are left.
+    pub without: BTreeMap<String, Option<f64>>,
+}
+
+impl Residuals {
+    /// Those that come with the program.
+    ///
+    /// # Errors
+    /// When the embedded file is damaged, which a test excludes.
+    pub fn embedded() -> Result<Residuals> {
+        let text = include_str!("../../calibration/residuals.json");
+        serde_json::from_str(text).map_err(|error| Error::Read {
+            file: "calibration/residuals.json".into(),
+            reason: error.to_string(),
+            help: "the embedded table is damaged: this is a bug".into(),
+        })
+    }
+
+    /// Relative standard deviation of a regime; `judged`: without what was learned from this machine.
+    pub fn sigma(&self, regime: &Regime, judged: Option<&str>) -> f64 {
+        let known = regime.names().into_iter().filter_map(|name| {
+            let residual = self.regimes.get(&name)?;
+            match judged.and_then(|machine| residual.without.get(machine)) {
+                Some(without) => *without,
+                None => Some(residual.sigma),
+            }
+        });
+        // A table without rows knows nothing.
+        known.into_iter().next().unwrap_or(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wider_regime_stands_in_for_one_that_is_not_known() {
+        let residual = |sigma, without: &[(&str, Option<f64>)]| Residual {
+            sigma,
+            rows: 9,
+            machines: 3,
+            without: without.iter().map(|&(name, s)| (name.to_owned(), s)).collect(),
+        };
+        let table = Residuals {
+            comment: String::new(),
+            regimes: BTreeMap::from([
+                ("NCCL, PCIe".to_owned(), residual(0.2, &[("a", Some(0.3)), ("b", None)])),
+                ("all".to_owned(), residual(0.5, &[])),
+            ]),
+        };
+        let regime = Regime { kind: Kind::Nccl, medium: Medium::Pcie, bytes: Some(14_336) };
+        assert_eq!(regime.names()[0], "NCCL, PCIe, to 16 KiB");
+        let sigma = |judged| table.sigma(&regime, judged);
+        assert_eq!([sigma(None), sigma(Some("a")), sigma(Some("b"))], [0.2, 0.3, 0.5]);
+        let other = Regime { kind: Kind::Load, ..regime };
+        assert!((table.sigma(&other, None) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_embedded_table_knows_every_kind_of_figure() {
+        let table = Residuals::embedded().expect("reads");
+        assert!(table.regimes.contains_key(ANYTHING));
+        assert!(table.regimes.values().all(|r| r.sigma > 0.0 && r.sigma < 1.0 && r.rows > 0));
+    }
+}

@@ -1,0 +1,249 @@
+//! A check as a page in Markdown: `docs/accuracy.md`.
+
+use std::fmt::{Result, Write};
+
+use super::check::CheckReport;
+use super::render::{allowed, percent, signed, verdict};
+use super::score::{Score, quantile};
+
+/// The page: by machine and regime first, then what is compared with it, then every group, every miss
+/// with its reason, and what is left out.
+pub fn markdown(report: &CheckReport) -> String {
+    let mut out = String::new();
+    let sections = [head, machines, lines, regrets, regimes, groups, orders, misses, unmatched];
+    for section in sections {
+        // Writing to a text does not fail.
+        let _ = section(&mut out, report);
+    }
+    out
+}
+
+fn head(out: &mut String, report: &CheckReport) -> Result {
+    writeln!(out, "# Accuracy\n")?;
+    writeln!(out, "Written by the program: prediction against `measured/`. Errors in percent are")?;
+    writeln!(
+        out,
+        "predicted / measured - 1. *fit*: constants were fitted to these rows; *check*:"
+    )?;
+    writeln!(
+        out,
+        "they were not. Allowed values are in `measured/tolerances.json`. Ranges hold what"
+    )?;
+    writeln!(
+        out,
+        "is known of the constants and what no constant explains, the latter learned by"
+    )?;
+    writeln!(out, "regime from the other machines only (`calibration/residuals.json`).\n")?;
+    let inside = percent(report.coverage);
+    writeln!(out, "{} predictions; {inside} % of check rows inside their 80 % range.\n", {
+        report.rows.len()
+    })
+}
+
+fn score_row(out: &mut String, name: &str, score: &Score) -> Result {
+    let noise = score.noise.map_or(String::new(), percent);
+    writeln!(
+        out,
+        "| {name} | {} | {} | {} | {} | {} | {:.2} | {noise} |",
+        score.rows,
+        percent(score.median),
+        percent(score.p90),
+        signed(score.bias),
+        percent(score.coverage),
+        score.score,
+    )
+}
+
+fn machines(out: &mut String, report: &CheckReport) -> Result {
+    writeln!(out, "## By machine\n")?;
+    writeln!(
+        out,
+        "Check rows. *in 80 %*: share inside the range. *score*: interval score of the range,"
+    )?;
+    writeln!(
+        out,
+        "of logarithms, less is better. *noise*: half of what lies between the lowest and the"
+    )?;
+    writeln!(
+        out,
+        "highest of repeated measurements, the median. The last row counts machines alike.\n"
+    )?;
+    writeln!(out, "| machine | rows | median | p90 | bias | in 80 % | score | noise |")?;
+    writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---:|")?;
+    let all: Vec<&Score> = report.scores.iter().filter(|score| score.regime.is_none()).collect();
+    for score in &all {
+        score_row(out, &score.machine, score)?;
+    }
+    let mean = |what: fn(&Score) -> f64| {
+        all.iter().map(|score| what(score)).sum::<f64>() / all.len().max(1) as f64
+    };
+    writeln!(
+        out,
+        "| mean of {} machines | {} | {} | {} | {} | {} | {:.2} | |",
+        all.len(),
+        all.iter().map(|score| score.rows).sum::<usize>(),
+        percent(mean(|score| score.median)),
+        percent(mean(|score| score.p90)),
+        signed(mean(|score| score.bias)),
+        percent(mean(|score| score.coverage)),
+        mean(|score| score.score),
+    )?;
+    let within = all.iter().filter(|score| (0.7..=0.9).contains(&score.coverage)).count();
+    let above = all.iter().filter(|score| score.coverage > 0.9).count();
+    writeln!(
+        out,
+        "\nRanges hold 70 to 90 % of the rows of {within} machines, more of {above}, less of {}.\n",
+        all.len() - within - above
+    )
+}
+
+fn lines(out: &mut String, report: &CheckReport) -> Result {
+    writeln!(out, "## Against fitted lines\n")?;
+    writeln!(
+        out,
+        "A latency a step and a rate, in two pieces, fitted to some rows of a machine, predict"
+    )?;
+    writeln!(
+        out,
+        "others; our predictions used none of either. Medians over machines, %; bands of the"
+    )?;
+    writeln!(out, "lines are conformal.\n")?;
+    writeln!(
+        out,
+        "| rows held out | rows | machines | ours: median | p90 | in 80 % | score | lines: median | p90 | in 80 % | score |"
+    )?;
+    writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")?;
+    for split in &report.splits {
+        write!(out, "| {} | {} | {} |", split.name, split.rows, split.machines)?;
+        for errors in [&split.ours, &split.line] {
+            write!(
+                out,
+                " {} | {} | {} | {:.2} |",
+                percent(errors.median),
+                percent(errors.p90),
+                percent(errors.coverage),
+                errors.score
+            )?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(out)
+}
+
+fn regrets(out: &mut String, report: &CheckReport) -> Result {
+    writeln!(out, "## Regret\n")?;
+    writeln!(
+        out,
+        "What is lost by taking the algorithm that is predicted to be fastest instead of the"
+    )?;
+    writeln!(out, "one that was measured fastest, %.\n")?;
+    writeln!(
+        out,
+        "| machine | choices | median | p90 | worst | at |\n|---|---:|---:|---:|---:|---|"
+    )?;
+    for regret in &report.regrets {
+        writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} |",
+            regret.machine,
+            regret.choices,
+            percent(regret.median),
+            percent(regret.p90),
+            percent(regret.worst),
+            if regret.worst > 0.0 { regret.worst_at.as_str() } else { "" },
+        )?;
+    }
+    writeln!(out)
+}
+
+fn regimes(out: &mut String, report: &CheckReport) -> Result {
+    writeln!(out, "## By regime\n")?;
+    writeln!(out, "Each figure is a median over machines of that figure of a machine's rows.\n")?;
+    writeln!(
+        out,
+        "| regime | machines | rows | median | p90 | in 80 % |\n|---|---:|---:|---:|---:|---:|"
+    )?;
+    let names = report.scores.iter().filter_map(|score| score.regime.clone());
+    let names: std::collections::BTreeSet<String> = names.collect();
+    for name in names {
+        let own: Vec<&Score> =
+            report.scores.iter().filter(|score| score.regime.as_ref() == Some(&name)).collect();
+        let over = |what: fn(&Score) -> f64| {
+            percent(quantile(own.iter().map(|score| what(score)).collect(), 0.5))
+        };
+        writeln!(
+            out,
+            "| {name} | {} | {} | {} | {} | {} |",
+            own.len(),
+            own.iter().map(|score| score.rows).sum::<usize>(),
+            over(|score| score.median),
+            over(|score| score.p90),
+            over(|score| score.coverage),
+        )?;
+    }
+    writeln!(out)
+}
+
+fn groups(out: &mut String, report: &CheckReport) -> Result {
+    writeln!(out, "## By experiment\n")?;
+    writeln!(
+        out,
+        "| machine | experiment | data | rows | median | p90 | worst | bias | allowed | |"
+    )?;
+    writeln!(out, "|---|---|---|---:|---:|---:|---:|---:|---|---|")?;
+    for group in &report.groups {
+        let told = allowed(group);
+        writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {told} | {} |",
+            group.machine,
+            group.experiment,
+            if group.fit { "fit" } else { "check" },
+            group.count,
+            percent(group.median_abs_error),
+            percent(group.p90_abs_error),
+            signed(group.worst_error),
+            signed(group.bias),
+            verdict(group.misses, false, !told.is_empty()),
+        )?;
+    }
+    Ok(())
+}
+
+fn orders(out: &mut String, report: &CheckReport) -> Result {
+    writeln!(out, "\n## Order of algorithms\n\n| machine | experiment | pairs | right |")?;
+    writeln!(out, "|---|---|---:|---:|")?;
+    for order in &report.orders {
+        let (machine, experiment) = (&order.machine, &order.experiment);
+        writeln!(out, "| {machine} | {experiment} | {} | {} |", order.pairs, order.right)?;
+    }
+    Ok(())
+}
+
+fn misses(out: &mut String, report: &CheckReport) -> Result {
+    writeln!(out, "\n## Outside tolerance\n")?;
+    for group in report.groups.iter().filter(|group| group.misses) {
+        let reason = group.known_miss.as_deref().unwrap_or("not explained yet");
+        writeln!(
+            out,
+            "- {}, {}: {reason}. Worst: {} ({} %).",
+            group.machine,
+            group.experiment,
+            { &group.worst },
+            signed(group.worst_error)
+        )?;
+    }
+    for order in report.orders.iter().filter(|order| order.misses) {
+        let reason = order.known_miss.as_deref().unwrap_or("not explained yet");
+        writeln!(out, "- {}, order of {}: {reason}.", order.machine, order.experiment)?;
+    }
+    Ok(())
+}
+
+fn unmatched(out: &mut String, report: &CheckReport) -> Result {
+    writeln!(out, "\n## Rows without a prediction\n\n| machine | reason | rows |\n|---|---|---:|")?;
+    for entry in &report.unmatched {
+        writeln!(out, "| {} | {} | {} |", entry.machine, entry.reason, entry.count)?;
+    }
+    Ok(())
+}
