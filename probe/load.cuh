@@ -10,6 +10,8 @@
 
 namespace probe {
 
+constexpr size_t chain_units = 4096;   // The chain's own 64 KB, at the beginning of an area.
+
 // A group of equal blocks of one GPU.
 struct LoadGroup {
     bool write;
@@ -26,7 +28,8 @@ struct LoadResult {
 class LoadAreas {
   public:
     explicit LoadAreas(Context& context)
-        : units_(context.bytes(context.machine.count() > 4 ? 128u << 20 : 256u << 20) / 16) {}
+        : units_(chain_units +
+                 context.bytes(context.machine.count() > 4 ? 128u << 20 : 256u << 20) / 16) {}
     // `gpu`'s part of the host's memory (-1), or memory of another GPU.
     Buffer<uint4>& of(int gpu, int memory) {
         const int key = memory < 0 ? -1 - gpu : memory;

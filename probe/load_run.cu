@@ -5,7 +5,6 @@
 namespace probe {
 namespace {
 
-constexpr size_t chain_units = 4096;         // The chain's own 64 KB, at the beginning.
 constexpr int accesses_a_check = 8;          // Between two looks at the stop flag.
 constexpr uint64_t settle_ns = 60000;        // Queues fill before the chain starts.
 
@@ -49,8 +48,8 @@ __global__ void load_kernel(Plan plan) {
     }
     uint4* own = plan.area + chain_units + (blockIdx.x - 1) * plan.block_units;
     const bool write = int(blockIdx.x) > plan.readers;
-    size_t at = threadIdx.x;
     const size_t mask = plan.block_units - 1;
+    size_t at = threadIdx.x & mask;
     uint64_t accesses = 0;
     uint32_t sum = 0;
     const uint64_t from = now();

@@ -35,6 +35,8 @@ pub(super) enum Command {
     Check(super::check::Options),
     /// Fit constants to what was measured.
     Calibrate(super::calibrate::Options),
+    /// Replay a measured step: its ranks come as they came, call by call.
+    Replay(super::replay::Options),
     /// What NCCL would choose, what that gives, and what would be better.
     Choose(Choose),
     /// Two machines side by side: before, after, difference, and where the bottleneck went.

@@ -14,6 +14,7 @@ mod output;
 mod plot;
 mod predict;
 mod progress;
+mod replay;
 mod report;
 mod scenarios;
 mod schedule;
@@ -47,6 +48,7 @@ pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failur
         Some(Command::Here(options)) => here::run(options, output),
         Some(Command::Import(options)) => import::run(options, output),
         Some(Command::Schedule(options)) => schedule::run(options, output),
+        Some(Command::Replay(options)) => replay::run(options, output),
         Some(Command::Scenarios) => scenarios::run(output),
         Some(Command::Constants(options)) => constants::run(options, output),
     }

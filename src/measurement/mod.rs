@@ -9,6 +9,7 @@ pub mod logs;
 mod observation;
 mod read;
 pub mod table;
+pub mod trace;
 
 pub use observation::{
     Carrier, Copy, KernelCall, Load, LoadKind, Memory, NcclCall, Observation, Pair, Run, Skipped,

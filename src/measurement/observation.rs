@@ -95,6 +95,8 @@ pub struct NcclCall {
     pub bytes: u64,
     /// As of [`KernelCall`].
     pub launched_in_turn: bool,
+    /// Replayed from a graph on a stream of its own, not launched call by call.
+    pub in_graph: bool,
     /// The time is the mean of so few calls that the start of the first matters.
     pub first_of: Option<u32>,
 }

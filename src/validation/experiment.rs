@@ -4,7 +4,7 @@
 use crate::algorithm::probe::{self, LoadGroup, LoadKind};
 use crate::algorithm::streams::{self, Stream};
 use crate::algorithm::{self, Flags, Implementation, Kernel, Protocol, Request, Transport};
-use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
+use crate::engine::{Arrivals, Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
 use crate::fabric::{Calibration, CompileOptions, DeviceClass, EndpointId, Fabric};
 use crate::prediction::growth::{Growth, Mean};
@@ -253,6 +253,16 @@ impl<'a> Machine<'a> {
                 false => self.exact_us(run, size),
             })
             .collect()
+    }
+
+    /// Runs the calls of a step whose ranks come when `arrivals` says.
+    ///
+    /// # Errors
+    /// Those of the algorithm and the engine.
+    pub fn step(&self, run: &CollectiveRun, calls: u32, arrivals: Arrivals) -> Result<Outcome> {
+        let schedule = self.schedule(run, run.bytes)?;
+        let options = RunOptions { calls, arrivals, ..RunOptions::default() };
+        simulate(&self.fabric, &schedule, Fidelity::Packet, options)
     }
 
     fn schedule(&self, run: &CollectiveRun, bytes: u64) -> Result<Schedule> {

@@ -11,6 +11,7 @@ pub mod predict;
 pub mod read;
 mod regret;
 pub mod render;
+pub mod replay;
 mod residual;
 mod score;
 pub mod summary;

@@ -34,6 +34,7 @@ fn communicator(call: &NcclCall) -> NcclCall {
         bytes: 0,
         launched_in_turn: false,
         first_of: None,
+        in_graph: false,
         ..call.clone()
     }
 }
@@ -113,7 +114,7 @@ impl Setups {
             orders: Vec::new(),
             transport: if call.peer_to_peer { Transport::Peer } else { Transport::Host },
             calls: calls(call.bytes),
-            by_stream: true,
+            by_stream: !call.in_graph,
             first_of: call.first_of,
         };
         if call.collective == Collective::AllToAll {

@@ -1,6 +1,6 @@
 //! The figures of an observation's run, by the simulator.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::experiment::{CollectiveRun, Machine, exact_bytes};
 use super::figures::Job;
@@ -76,6 +76,18 @@ pub(super) fn call(machine: &Machine<'_>, job: &Job, setups: &Setups) -> Option<
     };
     let floor = || if in_turn { machine.fabric.launches_in_turn(gpus).as_us() } else { 0.0 };
     Some(call.map(|call| (call, floor())))
+}
+
+/// The call of one run by itself.
+///
+/// # Errors
+/// As [`call`].
+pub(super) fn call_of(machine: &Machine<'_>, run: &Run) -> Option<Result<Call>> {
+    let topology = machine.topology.name.clone();
+    let known = BTreeMap::from([(topology.clone(), machine.topology.clone())]);
+    let job = Job { topology, regimes: true, variant: 0, quick: false, run: run.clone() };
+    let setups = Setups::of(&BTreeSet::from([job.clone()]), &known, machine.calibration);
+    call(machine, &job, &setups)
 }
 
 /// Bytes of a call that shows how longer ones follow the constants.

@@ -87,7 +87,8 @@ const CLEARLY: f64 = 1.10;
 /// Pairs named.
 const WRONG_NAMED: usize = 5;
 
-fn median(sorted: &[f64]) -> f64 {
+/// Middle of sorted values; zero of none.
+pub(super) fn median(sorted: &[f64]) -> f64 {
     let n = sorted.len();
     match n {
         0 => 0.0,

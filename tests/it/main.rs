@@ -23,6 +23,7 @@ mod plans;
 mod plots;
 mod probe;
 mod readme;
+mod replay;
 mod report;
 mod rig;
 mod schedules;

@@ -167,6 +167,7 @@ impl Test {
                 numa_per_socket: 1,
                 gpus: gpus.clone(),
                 bytes: row.bytes,
+                in_graph: false,
                 launched_in_turn: in_turn,
                 first_of: self.iterations.filter(|count| *count <= FEW_CALLS),
             };

@@ -144,6 +144,17 @@ fn nccl(sink: &mut Sink, row: &Row) -> Result<()> {
     }
 }
 
+/// What a row of the probe forced, which summarises these apart: each is a question of its own.
+fn forced(row: &Row) -> Result<String> {
+    if !row.column("source").is_ok_and(|source| source == "probe") {
+        return Ok(String::new());
+    }
+    let words = [row.column("algorithm")?, row.column("protocol")?];
+    let words = words.iter().filter(|word| !word.is_empty()).map(|word| format!(" {word}"));
+    let by_host = row.column("condition")?.contains("NCCL_P2P_DISABLE=1");
+    Ok(words.collect::<String>() + if by_host { " by host" } else { "" })
+}
+
 /// A row whose algorithm, protocol and channels are what NCCL chooses.
 fn chosen(
     sink: &mut Sink,
@@ -160,7 +171,8 @@ fn chosen(
         true => ", over 256 KB",
         false => "",
     };
-    let experiment = experiment(sink, &format!("NCCL {}", collective.title()), ranks, class);
+    let what = format!("NCCL {}{}", collective.title(), forced(row)?);
+    let experiment = experiment(sink, &what, ranks, class);
     let mut about = about(sink, row, experiment, format!("{ranks} GPUs {bytes} B {condition}"))?;
     about.note = match assumed {
         true => format!("version assumed: {version}"),
@@ -170,12 +182,13 @@ fn chosen(
         collective,
         version,
         settings: settings(row, condition)?,
-        peer_to_peer: !condition.contains("no P2P"),
+        peer_to_peer: !condition.contains("no P2P") && !condition.contains("NCCL_P2P_DISABLE=1"),
         // This source prints eight NUMA nodes of two sockets.
         numa_per_socket: if sink.machine == "4090x8-epyc7542-2s" { 4 } else { 1 },
         gpus: (0..ranks).collect(),
         bytes,
         launched_in_turn: in_turn(sink, condition),
+        in_graph: condition.contains("calls in a graph"),
         first_of: condition.contains("-n 5 ").then_some(5),
     });
     sink.add(row, about, run, 0, (time_us(row)?, "us"));

@@ -5,11 +5,14 @@ mod contention;
 mod host_links;
 mod nvlink_pair;
 mod one_link;
+mod probe;
 mod ranks;
 mod serving;
 mod standard;
 mod tiers;
 mod told;
+
+pub(in crate::measurement) use ranks::kernel as kernel_of_probe;
 
 use std::path::Path;
 

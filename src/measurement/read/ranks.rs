@@ -7,7 +7,7 @@ use crate::measurement::table::Row;
 use crate::measurement::{Carrier, KernelCall, Run};
 
 /// The algorithm that a kernel of the probe is, with its protocol.
-pub(super) fn kernel(row: &Row, name: &str) -> Result<(&'static str, Protocol)> {
+pub(in crate::measurement) fn kernel(row: &Row, name: &str) -> Result<(&'static str, Protocol)> {
     match name {
         "ring_ll" => Ok(("ring", Protocol::Ll)),
         "one_stage_pull" => Ok(("one_shot_pull", Protocol::Simple)),

@@ -1,6 +1,6 @@
 //! `observations.csv`: the columns that all public machines share (`measured/README.md`).
 
-use super::{About, SET_ASIDE, Sink, collective};
+use super::{About, SET_ASIDE, Sink, collective, probe};
 use crate::error::Result;
 use crate::measurement::table::{Row, with_header_or_fault};
 use crate::measurement::{Copy, Memory, Pair, Run};
@@ -96,6 +96,9 @@ fn one(sink: &mut Sink, row: &Row) -> Result<()> {
     if let Some(reason) = unusable(&told) {
         sink.skip(row, reason);
         return Ok(());
+    }
+    if probe::wrote(row)? {
+        return probe::read(sink, row);
     }
     match row.column("experiment")? {
         "p2p_bandwidth" => copies(sink, row, false)?,

@@ -16,6 +16,7 @@ mod machine;
 mod pareto;
 mod peers;
 pub mod picture;
+pub mod replay;
 mod step;
 pub mod style;
 mod time;
