@@ -6,6 +6,7 @@ use collsim::algorithm::nccl::{Algorithm, Collective};
 use collsim::selection::nccl::{Version, plugin};
 use serde_json::Value;
 
+use crate::bless::same_as_file;
 use crate::cli::simulate;
 
 /// Two AMD sockets and GPUs of compute capability 12.0: NCCL's search for rings fails.
@@ -39,6 +40,19 @@ fn the_failed_search_is_told_and_cured() {
         size["candidates"][row]["simulated"]["time_us"]["value"].as_f64().expect("simulated")
     };
     assert!(us(&cured) < 0.7 * us(&ill), "{} {}", us(&cured), us(&ill));
+}
+
+/// What the wires allow, what the best algorithm gives and what NCCL's choice gives, at the sizes of a
+/// decode step, of two verify steps and of prefill: one command, as people see it.
+#[test]
+fn the_three_numbers_stand_in_one_table() {
+    let sizes = "14336,43008,57344,458752,32M";
+    let run = simulate(&["choose", "--topo", FAILS, "--sizes", sizes]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    same_as_file("tests/data/three_numbers.txt", &run.out);
+    // They are the sizes of its own accord.
+    let rows = |text: &str| text.lines().filter(|line| line.starts_with("43008 ")).count();
+    assert_eq!(rows(&run.out), 2, "{}", run.out);
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod nccl_tuner;
 mod plans;
 mod plots;
 mod probe;
+mod proofs;
 mod readme;
 mod replay;
 mod report;

@@ -91,7 +91,7 @@ fn atomics_need_nvlink() {
 }
 
 /// An NVSwitch domain of 16 GPUs like that of eight H200.
-fn sixteen() -> Rig {
+pub(crate) fn sixteen() -> Rig {
     let mut machine = topology("h200x8-nvswitch");
     let switch = machine.links[0].b;
     let (gpu, kind) = (machine.nodes[0].kind.clone(), machine.links[0].kind);

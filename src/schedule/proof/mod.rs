@@ -4,26 +4,18 @@
 //! It is run under several orders of the blocks, eager and reluctant, so that a missing barrier
 //! shows as data that are not there yet.
 
+mod known;
 mod sum;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
+use known::{Known, Run, Value, side_by_side};
 use sum::added;
 
 use super::{Action, Collective, ELEMENT_BYTES, Op, Role, Schedule};
 
 /// The root of a broadcast or a reduce.
-const ROOT: usize = 0;
-
-/// One element's value: which ranks' inputs are summed in it, and which input element they were.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
-struct Value {
-    /// Bit r: the input of rank r.
-    ranks: u64,
-    /// Element of the input, plus one; zero for no data at all.
-    element: u32,
-}
+const ROOT: u32 = 0;
 
 /// Why a schedule is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +50,15 @@ pub enum Flaw {
         /// Bits of the ranks found in it.
         found: u64,
     },
+    /// A buffer is used beyond its end.
+    Outside {
+        /// By whom.
+        rank: usize,
+        /// Index of the buffer.
+        buffer: u32,
+        /// End of the elements used.
+        end: usize,
+    },
     /// More ranks than the proof's sets hold.
     TooManyRanks,
 }
@@ -74,6 +75,12 @@ impl fmt::Display for Flaw {
             }
             Flaw::Wrong { rank, element, found } => {
                 write!(out, "rank {rank}, element {element}: ends with contributions {found:#b}")
+            }
+            Flaw::Outside { rank, buffer, end } => {
+                write!(
+                    out,
+                    "rank {rank}: buffer {buffer} is used up to element {end}, past its end"
+                )
             }
             Flaw::TooManyRanks => out.write_str("the proof holds at most 64 ranks"),
         }
@@ -107,66 +114,39 @@ pub fn prove(schedule: &Schedule) -> Result<(), Flaw> {
 
 struct Machine<'a> {
     schedule: &'a Schedule,
-    buffers: Vec<Vec<Value>>,
-    /// Elements stored into each message so far; a line of data is one element of 16 data bytes.
-    messages: Vec<Vec<Option<Value>>>,
+    buffers: Vec<Known>,
+    /// What was stored into each message so far, by element of its data.
+    messages: Vec<Known>,
     flags: Vec<bool>,
-    /// Running values of each block by first element.
-    running: Vec<Vec<BTreeMap<u32, Vec<Value>>>>,
+    /// Running values of each block by element of the call's data.
+    running: Vec<Vec<Known>>,
     position: Vec<Vec<usize>>,
+    /// What an operation found, what it added to, and the sum: kept to spare allocations.
+    lists: [Vec<Run>; 3],
 }
 
-/// Puts values over what was known of these elements; the rest of older pieces stays known.
-fn replace(known: &mut BTreeMap<u32, Vec<Value>>, first: u32, new: Vec<Value>) {
-    let end = first + new.len() as u32;
-    let overlaps = |(&start, values): (&u32, &Vec<Value>)| start + values.len() as u32 > first;
-    let old: Vec<u32> =
-        known.range(..end).rev().take_while(|&piece| overlaps(piece)).map(|p| *p.0).collect();
-    for start in old {
-        let mut piece = known.remove(&start).unwrap_or_default();
-        if start + piece.len() as u32 > end {
-            known.insert(end, piece[(end - start) as usize..].to_vec());
-        }
-        if start < first {
-            piece.truncate((first - start) as usize);
-            known.insert(start, piece);
-        }
-    }
-    known.insert(first, new);
-}
-
-fn elements(bytes: u64) -> usize {
-    bytes.div_ceil(u64::from(ELEMENT_BYTES)) as usize
+fn elements(bytes: u64) -> u32 {
+    bytes.div_ceil(u64::from(ELEMENT_BYTES)) as u32
 }
 
 impl<'a> Machine<'a> {
     fn new(schedule: &'a Schedule) -> Machine<'a> {
-        let buffers = schedule
-            .buffers
-            .iter()
-            .map(|buffer| {
-                let mut values = vec![Value::default(); elements(buffer.bytes)];
-                if matches!(buffer.role, Role::Input | Role::InPlace) {
-                    for (index, value) in values.iter_mut().enumerate() {
-                        *value = Value { ranks: 1 << buffer.rank, element: index as u32 + 1 };
-                    }
-                }
-                values
-            })
-            .collect();
-        let messages = schedule
-            .messages
-            .iter()
-            .map(|m| vec![None; elements(u64::from(m.data)).max(1)])
-            .collect();
+        let buffer = |buffer: &super::Buffer| match buffer.role {
+            Role::Input | Role::InPlace => {
+                let value = Value { ranks: 1 << buffer.rank, element: 1 };
+                Known::of(Run { first: 0, count: elements(buffer.bytes), value })
+            }
+            _ => Known::default(),
+        };
         let per_block = |rank: &super::RankProgram| rank.blocks.len();
         Machine {
             schedule,
-            buffers,
-            messages,
+            buffers: schedule.buffers.iter().map(buffer).collect(),
+            messages: vec![Known::default(); schedule.messages.len()],
             flags: vec![false; schedule.messages.len()],
-            running: schedule.ranks.iter().map(|r| vec![BTreeMap::new(); per_block(r)]).collect(),
+            running: schedule.ranks.iter().map(|r| vec![Known::default(); per_block(r)]).collect(),
             position: schedule.ranks.iter().map(|r| vec![0; per_block(r)]).collect(),
+            lists: Default::default(),
         }
     }
 
@@ -212,23 +192,23 @@ impl<'a> Machine<'a> {
     fn step(&mut self, rank: usize, block: usize, op: Op) -> Result<bool, Flaw> {
         match op {
             Op::Load { buffer, offset, bytes, data, action, .. } => {
-                let first = (offset / ELEMENT_BYTES) as usize;
-                let values = &self.buffers[buffer as usize];
-                let found = values[first..first + elements(u64::from(bytes))].to_vec();
-                self.act(rank, block, data / ELEMENT_BYTES, found, action)?;
+                let (first, count) = self.buffer_range(rank, buffer, offset, bytes)?;
+                let mut found = std::mem::take(&mut self.lists[0]);
+                self.buffers[buffer as usize].read(first, count, &mut found);
+                self.act(rank, block, data / ELEMENT_BYTES, &found, action)?;
+                self.lists[0] = found;
             }
             Op::Write { buffer, offset, bytes, data } => {
-                let first = (offset / ELEMENT_BYTES) as usize;
-                let count = elements(u64::from(bytes));
-                let values = self.value(rank, block, data / ELEMENT_BYTES, count);
-                self.buffers[buffer as usize][first..first + values.len()].copy_from_slice(&values);
+                let (first, count) = self.buffer_range(rank, buffer, offset, bytes)?;
+                let values = &mut self.lists[0];
+                self.running[rank][block].read(data / ELEMENT_BYTES, count, values);
+                self.buffers[buffer as usize].store(first, values);
             }
             Op::Send { message, offset, bytes, data } => {
                 let (at, count) = self.message_range(message, offset, bytes);
-                let values = self.value(rank, block, data / ELEMENT_BYTES, count);
-                for (slot, value) in self.messages[message as usize][at..].iter_mut().zip(values) {
-                    *slot = Some(value);
-                }
+                let values = &mut self.lists[0];
+                self.running[rank][block].read(data / ELEMENT_BYTES, count, values);
+                self.messages[message as usize].store(at, values);
             }
             Op::LoadReduce { .. }
             | Op::WriteAll { .. }
@@ -245,13 +225,8 @@ impl<'a> Machine<'a> {
                 return Ok(self.flags[message as usize]);
             }
             Op::PollEach { base, count, offset, bytes, data, action } => {
-                return self.poll_each(
-                    (rank, block),
-                    base..base + count,
-                    (offset, bytes),
-                    data,
-                    action,
-                );
+                let each = base..base + count;
+                return self.poll_each((rank, block), each, (offset, bytes), data, action);
             }
             Op::SignalPeers { base, index, count } | Op::AtomicPeers { base, index, count } => {
                 for peer in 0..count {
@@ -263,20 +238,42 @@ impl<'a> Machine<'a> {
                 return Ok((0..count).all(seen));
             }
             Op::Move { from, from_offset, to, to_offset, bytes } => {
-                let count = elements(u64::from(bytes));
-                let first = (from_offset / ELEMENT_BYTES) as usize;
-                let values = self.buffers[from as usize][first..first + count].to_vec();
-                let first = (to_offset / ELEMENT_BYTES) as usize;
-                self.buffers[to as usize][first..first + count].copy_from_slice(&values);
+                self.move_data(rank, (from, from_offset), (to, to_offset), bytes)?;
             }
-            Op::Copy { from, to, bytes, .. } => {
-                let count = elements(u64::from(bytes));
-                let values = self.buffers[from as usize][..count].to_vec();
-                self.buffers[to as usize][..count].copy_from_slice(&values);
-            }
+            Op::Copy { from, to, bytes, .. } => self.move_data(rank, (from, 0), (to, 0), bytes)?,
             Op::KernelStart(_) | Op::Delay(_) | Op::WaitLoads | Op::Fence | Op::BlockBarrier => {}
         }
         Ok(true)
+    }
+
+    /// Copies between buffers, each given with its first byte.
+    fn move_data(
+        &mut self,
+        rank: usize,
+        from: (u32, u32),
+        to: (u32, u32),
+        bytes: u32,
+    ) -> Result<(), Flaw> {
+        let (first, count) = self.buffer_range(rank, from.0, from.1, bytes)?;
+        self.buffers[from.0 as usize].read(first, count, &mut self.lists[0]);
+        let (first, _) = self.buffer_range(rank, to.0, to.1, bytes)?;
+        self.buffers[to.0 as usize].store(first, &self.lists[0]);
+        Ok(())
+    }
+
+    /// First element and number of elements of a range of a buffer.
+    fn buffer_range(
+        &self,
+        rank: usize,
+        buffer: u32,
+        offset: u32,
+        bytes: u32,
+    ) -> Result<(u32, u32), Flaw> {
+        let (first, count) = (offset / ELEMENT_BYTES, elements(u64::from(bytes)));
+        if first + count > elements(self.schedule.buffers[buffer as usize].bytes) {
+            return Err(Flaw::Outside { rank, buffer, end: (first + count) as usize });
+        }
+        Ok((first, count))
     }
 
     /// Polls a part (offset, bytes) of each of some messages; false while something is missing.
@@ -288,43 +285,29 @@ impl<'a> Machine<'a> {
         data: u32,
         action: Action,
     ) -> Result<bool, Flaw> {
-        let mut found = Vec::new();
-        for message in messages {
+        for message in messages.clone() {
             let (at, count) = self.message_range(message, offset, bytes);
-            let slots = &self.messages[message as usize][at..at + count];
-            let Some(values) = slots.iter().copied().collect::<Option<Vec<Value>>>() else {
+            if !self.messages[message as usize].holds(at, count) {
                 return Ok(false);
-            };
-            found.push(values);
+            }
         }
-        for (index, values) in found.into_iter().enumerate() {
+        for (index, message) in messages.enumerate() {
+            let (at, count) = self.message_range(message, offset, bytes);
+            let mut found = std::mem::take(&mut self.lists[0]);
+            self.messages[message as usize].read(at, count, &mut found);
             let action = if index == 0 { action } else { Action::Add };
-            self.act(rank, block, data / ELEMENT_BYTES, values, action)?;
+            self.act(rank, block, data / ELEMENT_BYTES, &found, action)?;
+            self.lists[0] = found;
         }
         Ok(true)
     }
 
     /// First element and number of elements of a range of a message.
-    fn message_range(&self, message: u32, offset: u32, bytes: u32) -> (usize, usize) {
+    fn message_range(&self, message: u32, offset: u32, bytes: u32) -> (u32, u32) {
         let record = &self.schedule.messages[message as usize];
         let data = |wire: u32| record.lines.data_bytes(u64::from(wire)).min(u64::from(record.data));
-        let at = data(offset) / u64::from(ELEMENT_BYTES);
-        (at as usize, elements(data(offset + bytes)) - at as usize)
-    }
-
-    fn value(&self, rank: usize, block: usize, first: u32, count: usize) -> Vec<Value> {
-        let known = &self.running[rank][block];
-        (0..count as u32)
-            .map(|index| {
-                let element = first + index;
-                known
-                    .range(..=element)
-                    .next_back()
-                    .and_then(|(start, values)| values.get((element - start) as usize))
-                    .copied()
-                    .unwrap_or_default()
-            })
-            .collect()
+        let at = (data(offset) / u64::from(ELEMENT_BYTES)) as u32;
+        (at, elements(data(offset + bytes)) - at)
     }
 
     fn act(
@@ -332,18 +315,21 @@ impl<'a> Machine<'a> {
         rank: usize,
         block: usize,
         first: u32,
-        found: Vec<Value>,
+        found: &[Run],
         action: Action,
     ) -> Result<(), Flaw> {
-        let new = match action {
-            Action::Discard => return Ok(()),
-            Action::Set => found,
+        let running = &mut self.running[rank][block];
+        match action {
+            Action::Discard => {}
+            Action::Set => running.store(first, found),
             Action::Add => {
-                let old = self.value(rank, block, first, found.len());
-                added(old, &found, rank, first as usize)?
+                let count = found.iter().map(|run| run.count).sum();
+                let [_, old, sum] = &mut self.lists;
+                running.read(first, count, old);
+                added(old, found, rank, first, sum)?;
+                running.store(first, sum);
             }
-        };
-        replace(&mut self.running[rank][block], first, new);
+        }
         Ok(())
     }
 
@@ -351,36 +337,47 @@ impl<'a> Machine<'a> {
         let Some(collective) = self.schedule.collective else {
             return Ok(());
         };
-        let n = self.schedule.rank_count();
-        let all = if n == 64 { u64::MAX } else { (1 << n) - 1 };
-        let total = elements(self.schedule.bytes);
-        let piece = total / n;
+        let mut found = Vec::new();
         for (buffer, values) in self.schedule.buffers.iter().zip(&self.buffers) {
             if !matches!(buffer.role, Role::Output | Role::InPlace) {
                 continue;
             }
-            let rank = buffer.rank as usize;
-            let range = match collective {
-                Collective::ReduceScatter => rank * piece..(rank + 1) * piece,
-                Collective::Reduce if rank != ROOT => 0..0,
-                _ => 0..total,
-            };
-            for element in range {
-                let (ranks, origin) = match collective {
-                    Collective::AllReduce | Collective::ReduceScatter | Collective::Reduce => {
-                        (all, element)
+            for wanted in self.wanted(collective, buffer.rank) {
+                values.read(wanted.first, wanted.count, &mut found);
+                for (run, value) in side_by_side(&found, &[wanted]) {
+                    if run.value != value {
+                        let (rank, element) = (buffer.rank as usize, run.first as usize);
+                        return Err(Flaw::Wrong { rank, element, found: run.value.ranks });
                     }
-                    Collective::Broadcast => (1 << ROOT, element),
-                    Collective::AllGather => (1 << (element / piece), element),
-                    Collective::AllToAll => {
-                        (1 << (element / piece), rank * piece + element % piece)
-                    }
-                };
-                if values[element] != (Value { ranks, element: origin as u32 + 1 }) {
-                    return Err(Flaw::Wrong { rank, element, found: values[element].ranks });
                 }
             }
         }
         Ok(())
+    }
+
+    /// What a rank's output must hold at the end.
+    fn wanted(&self, collective: Collective, rank: u32) -> Vec<Run> {
+        let n = self.schedule.rank_count() as u32;
+        let all = if n == 64 { u64::MAX } else { (1 << n) - 1 };
+        let total = elements(self.schedule.bytes);
+        let piece = total / n;
+        let run = |first: u32, count: u32, ranks: u64, from: u32| Run {
+            first,
+            count,
+            value: Value { ranks, element: from + 1 },
+        };
+        match collective {
+            Collective::AllReduce => vec![run(0, total, all, 0)],
+            Collective::Reduce if rank == ROOT => vec![run(0, total, all, 0)],
+            Collective::Reduce => Vec::new(),
+            Collective::ReduceScatter => vec![run(rank * piece, piece, all, rank * piece)],
+            Collective::Broadcast => vec![run(0, total, 1 << ROOT, 0)],
+            Collective::AllGather => {
+                (0..n).map(|of| run(of * piece, piece, 1 << of, of * piece)).collect()
+            }
+            Collective::AllToAll => {
+                (0..n).map(|of| run(of * piece, piece, 1 << of, rank * piece)).collect()
+            }
+        }
     }
 }

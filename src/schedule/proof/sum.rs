@@ -1,26 +1,32 @@
 //! Sums of contributions, and what a switch does for all members of a group.
 
-use super::super::{ELEMENT_BYTES, Op};
-use super::{Flaw, Machine, Value, elements};
+use super::super::Op;
+use super::known::{Run, Value, side_by_side};
+use super::{Flaw, Machine};
 
-/// Element by element, the sum of two runs of values that start at `first`.
+/// Element by element, the sum of two lists of runs over as many elements; `first` is where they
+/// stand in the call's data.
 pub(super) fn added(
-    mut sums: Vec<Value>,
-    found: &[Value],
+    a: &[Run],
+    b: &[Run],
     rank: usize,
-    first: usize,
-) -> Result<Vec<Value>, Flaw> {
-    for (index, (a, b)) in sums.iter_mut().zip(found).enumerate() {
-        let element = first + index;
-        if a.ranks & b.ranks != 0 {
-            return Err(Flaw::Twice { rank, element, ranks: a.ranks & b.ranks });
+    first: u32,
+    sum: &mut Vec<Run>,
+) -> Result<(), Flaw> {
+    let start = a.first().map_or(0, |run| run.first);
+    sum.clear();
+    for (run, other) in side_by_side(a, b) {
+        let (ours, element) = (run.value, (first + run.first - start) as usize);
+        if ours.ranks & other.ranks != 0 {
+            return Err(Flaw::Twice { rank, element, ranks: ours.ranks & other.ranks });
         }
-        if a.ranks != 0 && b.ranks != 0 && a.element != b.element {
+        if ours.ranks != 0 && other.ranks != 0 && ours.element != other.element {
             return Err(Flaw::Mixed { rank, element });
         }
-        *a = Value { ranks: a.ranks | b.ranks, element: a.element.max(b.element) };
+        let (ranks, element) = (ours.ranks | other.ranks, ours.element.max(other.element));
+        sum.push(Run { value: Value { ranks, element }, ..run });
     }
-    Ok(sums)
+    Ok(())
 }
 
 impl Machine<'_> {
@@ -28,9 +34,9 @@ impl Machine<'_> {
     pub(super) fn multicast(&mut self, rank: usize, block: usize, op: Op) -> Result<(), Flaw> {
         match op {
             Op::LoadReduce { group, base, offset, bytes, action } => {
-                let first = (offset / ELEMENT_BYTES) as usize;
-                let sum = self.sum_of(group, base, rank, first, elements(u64::from(bytes)))?;
-                self.act(rank, block, first as u32, sum, action)?;
+                let (first, count) = self.buffer_range(rank, base, offset, bytes)?;
+                let sum = self.sum_of(group, base, rank, first, count)?;
+                self.act(rank, block, first, &sum, action)?;
             }
             Op::WriteAll { group, base, offset, bytes } => {
                 for buffer in self.members(group, base) {
@@ -64,13 +70,15 @@ impl Machine<'_> {
         group: u32,
         base: u32,
         rank: usize,
-        first: usize,
-        count: usize,
-    ) -> Result<Vec<Value>, Flaw> {
-        let mut sum = vec![Value::default(); count];
+        first: u32,
+        count: u32,
+    ) -> Result<Vec<Run>, Flaw> {
+        let mut sum = vec![Run { first, count, value: Value::default() }];
+        let (mut found, mut next) = (Vec::new(), Vec::new());
         for buffer in self.members(group, base) {
-            let found = &self.buffers[buffer as usize][first..first + count];
-            sum = added(sum, found, rank, first)?;
+            self.buffers[buffer as usize].read(first, count, &mut found);
+            added(&sum, &found, rank, first, &mut next)?;
+            std::mem::swap(&mut sum, &mut next);
         }
         Ok(sum)
     }
