@@ -41,6 +41,15 @@ pub(super) enum Command {
     Choose(Choose),
     /// Two machines side by side: before, after, difference, and where the bottleneck went.
     Compare(Box<super::compare::Compare>),
+    /// A step of a model: its calls, what they cost by implementation, tokens a second.
+    Step(Box<super::step::Options>),
+    /// A grid of cases into a file of rows: plan, run, status, merge.
+    #[command(subcommand)]
+    Sweep(super::sweep::Sweep),
+    /// The cheapest edits that meet a target.
+    Plan(super::plan::PlanOptions),
+    /// Which GPUs in which order, and which implementation at which size.
+    Place(super::plan::PlaceOptions),
     /// The kinds of edit that `--what-if` knows.
     Edits,
     /// Memory of a GPU: buffers of each implementation, and what is left for the KV cache.
@@ -58,7 +67,7 @@ pub(super) enum Command {
     /// List the built-in scenarios.
     Scenarios,
     /// The calibration: every constant with its source.
-    Constants(Constants),
+    Constants(super::constants::Constants),
 }
 
 /// The machine.
@@ -313,16 +322,6 @@ pub(super) struct Choose {
     /// Write to a file instead of standard output.
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<String>,
-}
-
-/// Options of `constants`.
-#[derive(Debug, Args)]
-pub(super) struct Constants {
-    /// Only this device.
-    pub(super) device: Option<String>,
-    /// Form of the table.
-    #[arg(long, value_name = "FORM", default_value = "text")]
-    pub(super) format: Form,
 }
 
 impl Arguments {

@@ -1,12 +1,24 @@
 //! `simulate constants`: the calibration as a table.
 
-use super::arguments::Constants;
+use clap::Args;
+
+use super::arguments::Form;
 use super::output::{Failure, Outcome, Output};
 use super::predict::table_format;
 use crate::error::Error;
 use crate::fabric::{Calibration, DeviceClass};
 use crate::report::assumptions::constants;
 use crate::suggestion::did_you_mean;
+
+/// Options of `constants`.
+#[derive(Debug, Args)]
+pub(super) struct Constants {
+    /// Only this device.
+    device: Option<String>,
+    /// Form of the table.
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    format: Form,
+}
 
 /// Prints it, or one device of it.
 pub(super) fn run(options: &Constants, output: &mut Output) -> Result<Outcome, Failure> {

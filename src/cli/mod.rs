@@ -11,6 +11,7 @@ mod import;
 mod load;
 mod memory;
 mod output;
+mod plan;
 mod plot;
 mod predict;
 mod progress;
@@ -20,6 +21,8 @@ mod scenarios;
 mod schedule;
 mod select;
 mod stage;
+mod step;
+mod sweep;
 mod topo;
 mod trace;
 
@@ -38,6 +41,10 @@ pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failur
         None => predict::run(&arguments.predict, output),
         Some(Command::Topo(command)) => topo::run(command, output),
         Some(Command::Compare(options)) => compare::run(options, output),
+        Some(Command::Step(options)) => step::run(options, output),
+        Some(Command::Sweep(command)) => sweep::run(command, output),
+        Some(Command::Plan(options)) => plan::plan(options, output),
+        Some(Command::Place(options)) => plan::run_place(options, output),
         Some(Command::Edits) => compare::list(output),
         Some(Command::Memory(options)) => memory::run(options, output),
         Some(Command::Plot(options)) => plot::run(options, output),

@@ -18,6 +18,7 @@ pub mod page;
 pub mod plot;
 pub mod sizes;
 pub mod spread;
+pub mod step;
 pub mod table;
 pub mod trace;
 

@@ -2,14 +2,18 @@
 //! results do not depend on their number.
 
 pub mod answer;
+pub mod capacity;
 pub mod choose;
 pub mod compare;
 pub mod dispatch;
 pub mod faults;
+pub mod grid;
 pub mod nearby;
+pub mod placement;
 pub mod plan;
 pub mod sizes;
 pub mod spread;
+pub mod step;
 pub mod study;
 
 pub use answer::{Answer, Question};

@@ -5,6 +5,7 @@ mod arrival;
 mod collective;
 mod draw;
 pub mod edit;
+pub mod model;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,0 +1,318 @@
+//! `simulate sweep`: a grid of cases into a file of JSON lines, in order, so that a run that was stopped
+//! goes on where it was and ends with the same bytes.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::load;
+use super::output::{Failure, Outcome, Output};
+use super::predict::start_threads;
+use super::progress::Progress;
+use crate::error::{Error, Result};
+use crate::fabric::Calibration;
+use crate::input::{load_scenario, read_text, topology_json};
+use crate::report::hash::{calibration_hash, fnv1a, hex};
+use crate::sweep::grid::{Grid, Loaded, Pool, shard};
+use crate::sweep::in_parallel;
+use crate::units::format_thousands;
+
+/// A grid of cases.
+#[derive(Debug, Subcommand)]
+pub(super) enum Sweep {
+    /// Read a plan and say how many cases it has.
+    Plan {
+        /// The plan, JSON.
+        plan: String,
+    },
+    /// Run a plan; a run that was stopped goes on.
+    Run(RunOptions),
+    /// Say how far files of rows are.
+    Status {
+        /// Files of rows, finished or not.
+        #[arg(required = true)]
+        files: Vec<String>,
+    },
+    /// Join the files of all shards.
+    Merge {
+        /// The file to write.
+        #[arg(long, value_name = "FILE")]
+        out: String,
+        /// The files of the shards, in any order.
+        #[arg(required = true)]
+        files: Vec<String>,
+    },
+}
+
+/// Options of `sweep run`.
+#[derive(Debug, Args)]
+pub(super) struct RunOptions {
+    /// The plan, JSON.
+    plan: String,
+    /// The file to write, a row of JSON a case; until it is finished, FILE.part.
+    #[arg(long, value_name = "FILE")]
+    out: String,
+    /// Only this share of the cases, such as 0/4; left out: that of Slurm's array variables, or all.
+    #[arg(long, value_name = "INDEX/COUNT", value_parser = share)]
+    shard: Option<(u64, u64)>,
+    /// Threads; left out: one a processor.
+    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+/// Largest plan, bytes.
+const PLAN_LIMIT: u64 = 4 << 20;
+/// Cases between two writes.
+const BATCH: u64 = 512;
+const VERSION: u32 = 1;
+
+fn share(text: &str) -> std::result::Result<(u64, u64), String> {
+    let parts = text.split_once('/');
+    let parts = parts.and_then(|(a, b)| Some((a.parse::<u64>().ok()?, b.parse::<u64>().ok()?)));
+    let sound = parts.filter(|&(index, count)| index < count && count <= 1 << 20);
+    sound.ok_or_else(|| format!("`{text}` is no shard: write 0/4 to 3/4"))
+}
+
+/// Does what was asked.
+pub(super) fn run(command: &Sweep, output: &mut Output) -> std::result::Result<Outcome, Failure> {
+    match command {
+        Sweep::Plan { plan } => {
+            let (loaded, _) = loaded(plan)?;
+            output.text(&format!("{plan}: {} cases\n", format_thousands(loaded.count()?)))?;
+        }
+        Sweep::Run(options) => output.text(&run_plan(options)?)?,
+        Sweep::Status { files } => {
+            for file in files {
+                output.text(&status(file)?)?;
+            }
+        }
+        Sweep::Merge { out, files } => output.text(&merge(out, files)?)?,
+    }
+    Ok(Outcome::Done)
+}
+
+/// A plan with all that it names, and a short name for the whole.
+fn loaded(file: &str) -> Result<(Loaded, String)> {
+    let text = read_text(file, PLAN_LIMIT, "a plan is a few lines")?;
+    let grid: Grid = serde_json::from_str(&text).map_err(|error| Error::Read {
+        file: file.to_owned(),
+        reason: format!("it is no plan of a sweep: {error}"),
+        help: "see docs/what-if.md".to_owned(),
+    })?;
+    if grid.schema_version != VERSION {
+        let message = format!("{file}: schema version {} is not known", grid.schema_version);
+        return Err(Error::request(message, format!("this program reads version {VERSION}")));
+    }
+    let calibration = Calibration::embedded()?;
+    let machines = grid.machines.iter().map(|name| load::topology(name, &calibration));
+    let machines = machines.collect::<Result<Vec<_>>>()?;
+    let scenario = load_scenario(&grid.scenario)?;
+    let plan = json!({"grid": grid, "scenario": scenario}).to_string();
+    let mut parts = vec![plan, hex(calibration_hash()), env!("CARGO_PKG_VERSION").to_owned()];
+    parts.extend(machines.iter().map(topology_json::write).collect::<Result<Vec<_>>>()?);
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let name = hex(fnv1a(&parts));
+    Ok((Loaded::new(grid, machines, scenario, calibration)?, name))
+}
+
+/// The share that Slurm's array variables name, if this is a task of an array.
+#[expect(clippy::disallowed_methods, reason = "which share is run is no result")]
+fn slurm() -> Option<(u64, u64)> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
+    let (id, count) = (number("SLURM_ARRAY_TASK_ID")?, number("SLURM_ARRAY_TASK_COUNT")?);
+    let index = id.checked_sub(number("SLURM_ARRAY_TASK_MIN")?)?;
+    (index < count).then_some((index, count))
+}
+
+/// The first line of a file of rows.
+fn header(name: &str, cases: u64, share: (u64, u64)) -> String {
+    let (index, count) = share;
+    let value =
+        json!({"schema_version": VERSION, "plan": name, "cases": cases, "shard": [index, count]});
+    format!("{value}\n")
+}
+
+fn cannot(what: &str, file: &str, error: &std::io::Error) -> Error {
+    Error::request(
+        format!("cannot {what} {file}: {error}"),
+        "mend the cause (directory, permissions, space) and run the same command: it goes on",
+    )
+}
+
+fn run_plan(options: &RunOptions) -> Result<String> {
+    let (loaded, name) = loaded(&options.plan)?;
+    let share = options.shard.or_else(slurm).unwrap_or((0, 1));
+    let cases = loaded.count()?;
+    let own = shard(cases, share.0, share.1);
+    let head = header(&name, cases, share);
+    let out = options.out.as_str();
+    if Path::new(out).exists() {
+        let (found, rows) = read_head(out)?;
+        if found == head && rows == own.end - own.start {
+            return Ok(format!("{out}: finished before, nothing to do\n"));
+        }
+        let help = "name another file, or remove this one";
+        return Err(Error::request(format!("{out} is there and not of this plan"), help));
+    }
+    let part = format!("{out}.part");
+    let (mut file, done) = open(&part, &head, own.end - own.start)?;
+    start_threads(options.threads)?;
+    rows(&loaded, own.start + done..own.end, &mut file, &part)?;
+    file.sync_all().map_err(|error| cannot("write", &part, &error))?;
+    fs::rename(&part, out).map_err(|error| cannot("rename", &part, &error))?;
+    let went_on = match done {
+        0 => String::new(),
+        done => format!(", {} of them from a run before", format_thousands(done)),
+    };
+    Ok(format!("{out}: {} cases{went_on}\n", format_thousands(own.end - own.start)))
+}
+
+/// The file to go on with, after its last whole row, and the rows it has.
+fn open(part: &str, head: &str, most: u64) -> Result<(File, u64)> {
+    let told = |error: &std::io::Error| cannot("write", part, error);
+    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(part);
+    let mut file = opened.map_err(|error| told(&error))?;
+    let mut reader = BufReader::new(&mut file);
+    let (mut line, mut end, mut rows) = (Vec::new(), 0_u64, 0);
+    loop {
+        line.clear();
+        let length = reader.read_until(b'\n', &mut line).map_err(|error| told(&error))?;
+        if line.last() != Some(&b'\n') {
+            break;
+        }
+        if end == 0 && line != head.as_bytes() {
+            return Err(Error::request(
+                format!("{part} is of another plan, or of another version"),
+                "remove it, or name another --out",
+            ));
+        }
+        rows += u64::from(end > 0);
+        end += length as u64;
+    }
+    let set = |file: &mut File| {
+        file.set_len(end)?;
+        file.seek(SeekFrom::Start(end))?;
+        if end == 0 { file.write_all(head.as_bytes()) } else { Ok(()) }
+    };
+    set(&mut file).map_err(|error| told(&error))?;
+    if rows > most {
+        return Err(Error::request(format!("{part} has more rows than cases"), "remove it"));
+    }
+    Ok((file, rows))
+}
+
+/// Runs cases and appends their rows in order.
+fn rows(loaded: &Loaded, cases: Range<u64>, file: &mut File, part: &str) -> Result<()> {
+    let progress = Progress::new((cases.end - cases.start) as usize);
+    let (mut at, mut pool) = (cases.start, Pool::new());
+    while at < cases.end {
+        let some = at..(at + BATCH).min(cases.end);
+        pool = loaded.pool(some.clone(), pool);
+        let numbers: Vec<u64> = some.clone().collect();
+        let lines = in_parallel(&numbers, |&case| {
+            let row = loaded.row(case, &pool);
+            progress.step();
+            Ok(row + "\n")
+        })?;
+        let written = file.write_all(lines.concat().as_bytes()).and_then(|()| file.sync_data());
+        written.map_err(|error| cannot("write", part, &error))?;
+        at = some.end;
+    }
+    progress.finish();
+    Ok(())
+}
+
+/// First line and number of whole rows of a file.
+fn read_head(file: &str) -> Result<(String, u64)> {
+    let told = |error: std::io::Error| cannot("read", file, &error);
+    let mut reader = BufReader::new(File::open(file).map_err(told)?);
+    let mut head = String::new();
+    reader.read_line(&mut head).map_err(told)?;
+    let mut rows = 0;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let length = reader.read(&mut buffer).map_err(told)?;
+        if length == 0 {
+            return Ok((head, rows));
+        }
+        rows += buffer[..length].iter().filter(|&&byte| byte == b'\n').count() as u64;
+    }
+}
+
+/// Plan, cases and shard of a first line.
+fn parsed(file: &str, head: &str) -> Result<(String, u64, u64, u64)> {
+    let value: Value = serde_json::from_str(head).unwrap_or_default();
+    let number = |value: &Value| value.as_u64();
+    let found = || {
+        let plan = value["plan"].as_str()?.to_owned();
+        let shard = &value["shard"];
+        Some((plan, number(&value["cases"])?, number(&shard[0])?, number(&shard[1])?))
+    };
+    let help = "name what `simulate sweep run` wrote";
+    let found = found().filter(|found| found.2 < found.3);
+    found.ok_or_else(|| Error::request(format!("{file} is no file of a sweep's rows"), help))
+}
+
+fn status(file: &str) -> Result<String> {
+    let part = format!("{file}.part");
+    let there = if Path::new(file).exists() { file } else { part.as_str() };
+    let (head, rows) = read_head(there)?;
+    let (_, cases, index, count) = parsed(there, &head)?;
+    let own = shard(cases, index, count);
+    let (all, rows) = (format_thousands(own.end - own.start), format_thousands(rows));
+    Ok(format!("{there}: {rows} of {all} cases, shard {index}/{count}\n"))
+}
+
+fn merge(out: &str, files: &[String]) -> Result<String> {
+    let mut shards: Vec<(u64, &str)> = Vec::new();
+    let mut first: Option<(String, u64, u64)> = None;
+    for file in files {
+        let (head, rows) = read_head(file)?;
+        let (plan, cases, index, count) = parsed(file, &head)?;
+        let own = shard(cases, index, count);
+        if rows != own.end - own.start {
+            return Err(Error::request(
+                format!("{file} has {rows} of {} cases", own.end - own.start),
+                "run its shard again: it goes on where it was",
+            ));
+        }
+        let same = (plan, cases, count);
+        if first.get_or_insert_with(|| same.clone()) != &same {
+            let help = "merge the shards of one run";
+            return Err(Error::request(
+                format!("{file} is of another plan or number of shards"),
+                help,
+            ));
+        }
+        shards.push((index, file));
+    }
+    shards.sort_unstable();
+    let Some((plan, cases, count)) = first else {
+        return Err(Error::request("there is nothing to merge", "name the files of the shards"));
+    };
+    let missing = (0..count).find(|&index| shards.get(index as usize).map(|s| s.0) != Some(index));
+    if let Some(index) = missing.or((shards.len() as u64 > count).then_some(count)) {
+        return Err(Error::request(
+            format!("shard {index}/{count} is missing or named twice"),
+            "name each shard's file once",
+        ));
+    }
+    let part = format!("{out}.part");
+    let joined = || {
+        let mut file = File::create(&part)?;
+        file.write_all(header(&plan, cases, (0, 1)).as_bytes())?;
+        for (_, shard) in &shards {
+            let mut reader = BufReader::new(File::open(shard)?);
+            reader.read_line(&mut String::new())?;
+            std::io::copy(&mut reader, &mut file)?;
+        }
+        file.sync_all()?;
+        fs::rename(&part, out)
+    };
+    joined().map_err(|error| cannot("write", out, &error))?;
+    Ok(format!("{out}: {} cases of {count} shards\n", format_thousands(cases)))
+}
