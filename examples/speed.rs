@@ -56,7 +56,7 @@ impl Bench {
             transport: Transport::Peer,
             flags: Flags::Peer,
             blocks: None,
-            threads: None,
+            settled: None,
             orders: Vec::new(),
         };
         Ok(build(find(Collective::AllReduce, algorithm)?, &request)?)

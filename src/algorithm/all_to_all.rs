@@ -2,10 +2,12 @@
 //! after it and receives from the one d before, all rounds at once on warps of their own
 //! (`init.cc`, ncclP2pSchedule; `enqueue.cc`, addP2pToPlan; `device/sendrecv.h` of NCCL 2.30).
 
+use super::p2p::P2p;
 use super::primitives::{
-    ConnectionId, LL_CHUNK, Nccl, Place, Primitive, Slices, channels, chunks, joined_by_nvlink,
+    ConnectionId, LL_CHUNK, Nccl, Place, Primitive, SIMPLE_STEP, Slices, channels, chunks,
+    joined_by_nvlink,
 };
-use super::{Algorithm, Implementation, Protocol, Request};
+use super::{Algorithm, Implementation, Protocol, Request, Settled};
 use crate::error::Result;
 use crate::schedule::build::Part;
 use crate::schedule::{Collective, Schedule};
@@ -20,9 +22,6 @@ pub const ALGORITHM: Algorithm = Algorithm {
     build,
 };
 
-/// Bytes to a peer up to which NCCL sends lines, for each of the peer's channels.
-pub const LL_BYTES_A_CHANNEL: u64 = 16_384;
-
 /// Sends and receives that one thread block runs at a time, and its warps.
 const WORKS_MAX: usize = 8;
 const WARPS: u32 = 20;
@@ -32,53 +31,32 @@ const PEER_CHANNELS: u32 = 2;
 const NVLINK_GB_PER_S: f64 = 25.0;
 /// Parts begin at multiples of this.
 const PART_ALIGNMENT: u64 = 4096;
-/// A part of more steps than this is halved, while there are channels.
-const PART_STEPS_MAX: u64 = 32;
+/// Bytes of a part up to which NCCL sends lines.
+const LL_MAX: u64 = 16_384;
 
-/// How a piece for one peer is cut.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-struct Parts {
-    /// Bytes of a step of the buffer.
-    step: u64,
-    /// Bytes of a part, all but the last.
-    each: u64,
-    /// How many.
-    count: u32,
-}
-
-impl Parts {
-    /// `nvlinks` join each pair of ranks: none on PCIe.
-    fn of(piece: u64, ranks: u32, channels: u32, nvlinks: u32) -> Parts {
-        let step: u64 = if nvlinks > 0 { 512 << 10 } else { 128 << 10 };
-        let most = (PEER_CHANNELS * nvlinks.max(1)).next_power_of_two().min(channels);
-        let mut few = most;
-        while few > 1 && few * ranks > channels {
-            few /= 2;
-        }
-        let mut count = few.min(piece.div_ceil(step / 8).max(1) as u32);
-        let each = |count: u32| {
-            piece.div_ceil(u64::from(count)).next_multiple_of(PART_ALIGNMENT).min(piece)
-        };
-        while count * 2 <= most && each(count) > PART_STEPS_MAX * step {
-            count *= 2;
-        }
-        let each = each(count);
-        Parts { step, each, count: piece.div_ceil(each) as u32 }
+/// How sends and receives are shared out: as the caller says, or by NCCL's own limits.
+fn sends(request: &Request<'_>) -> P2p {
+    if let Some(Settled::Sends(p2p)) = request.settled {
+        return p2p;
     }
-
-    /// First byte and length of a part.
-    fn part(self, piece: u64, index: u32) -> Part {
-        let from = (u64::from(index) * self.each).min(piece);
-        Part { offset: from as u32, bytes: self.each.min(piece - from) as u32 }
+    let channels = request.blocks.unwrap_or_else(|| channels(request)).max(1).next_power_of_two();
+    let nvlinks = nvlinks(request);
+    P2p {
+        channels,
+        channels_a_peer: (PEER_CHANNELS * nvlinks.max(1)).next_power_of_two().min(channels),
+        chunk: if nvlinks > 0 { SIMPLE_STEP } else { SIMPLE_STEP / 4 },
+        ll_step: 2 * LL_CHUNK,
+        ll_max: LL_MAX,
+        parts_follow_ll: false,
+        ranks: request.ranks(),
     }
 }
 
-/// The channel of a part: rounds begin at the reversed bits of their number, and parts follow.
-fn channel_of(round: u32, part: u32, channels: u32) -> u32 {
-    // Rounds beyond the channels begin again.
-    let bits = channels.trailing_zeros();
-    let base = (round % channels).reverse_bits().checked_shr(32 - bits).unwrap_or(0);
-    (base + part) % channels
+/// First byte and length of a part of a piece that is cut in `count`.
+fn part(piece: u64, count: u32, index: u32) -> Part {
+    let each = piece.div_ceil(u64::from(count)).next_multiple_of(PART_ALIGNMENT).min(piece);
+    let from = (u64::from(index) * each).min(piece);
+    Part { offset: from as u32, bytes: each.min(piece - from) as u32 }
 }
 
 /// NVLinks between the first two ranks.
@@ -99,14 +77,16 @@ struct Work {
 
 fn build(request: &Request<'_>) -> Result<Schedule> {
     let n = request.ranks();
-    let channels = request.blocks.unwrap_or_else(|| channels(request)).max(1).next_power_of_two();
+    let p2p = sends(request);
     let piece = request.bytes / u64::from(n);
-    let parts = Parts::of(piece, n, channels, nvlinks(request));
-    let mut works: Vec<Vec<Work>> = (0..channels).map(|_| Vec::new()).collect();
+    let mut works: Vec<Vec<Work>> = (0..p2p.channels).map(|_| Vec::new()).collect();
     for round in 0..n {
-        for index in 0..parts.count {
-            let channel = channel_of(round, index, channels) as usize;
-            works[channel].push(Work { round, part: parts.part(piece, index) });
+        let (count, _) = p2p.parts(piece, round == 0);
+        for index in 0..count {
+            let part = part(piece, count, index);
+            if part.bytes > 0 {
+                works[p2p.channel(round, index) as usize].push(Work { round, part });
+            }
         }
     }
     works.retain(|works| !works.is_empty());
@@ -118,9 +98,9 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
         threads.extend(std::iter::repeat_n(32 * warps, 2 * at_once));
     }
     let name = ("all-to-all", Collective::AllToAll);
-    let slices = Slices { step: parts.step, count: 1, steps: 1 };
+    let slices = Slices { step: p2p.chunk, count: 1, steps: 1 };
     let mut nccl = Nccl::new(request, name, works.len() as u32, &threads, slices);
-    let chunk = if request.protocol == Protocol::Simple { parts.step } else { LL_CHUNK };
+    let chunk = if request.protocol == Protocol::Simple { p2p.chunk } else { LL_CHUNK };
     let mut first = 0;
     for works in &works {
         let at_once = works.len().min(WORKS_MAX);
@@ -171,19 +151,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_begin_at_the_reversed_bits_of_their_number() {
-        // 8 channels: 0 4 2 6 1 5 3 7.
-        let bases: Vec<u32> = (0..8).map(|round| channel_of(round, 0, 8)).collect();
-        assert_eq!(bases, [0, 4, 2, 6, 1, 5, 3, 7]);
-        assert_eq!((channel_of(9, 0, 8), channel_of(7, 1, 8), channel_of(3, 0, 1)), (4, 0, 0));
-    }
-
-    #[test]
-    fn large_pieces_take_more_channels() {
-        // PCIe, 8 ranks on 16 channels: a piece of 16 KiB (an eighth of a step) is one part, a larger
-        // one two; on 4 channels one part up to 32 steps of 128 KiB, 4 MiB, and two beyond.
-        let count = |piece, channels| Parts::of(piece, 8, channels, 0).count;
-        assert_eq!((count(16 << 10, 16), count((16 << 10) + 16, 16)), (1, 2));
-        assert_eq!((count(4 << 20, 4), count((4 << 20) + 16, 4)), (1, 2));
+    fn parts_begin_at_whole_pages_and_cover_the_piece() {
+        // 3 parts of 43,008 bytes: 14,336 are 3.5 pages, so 16,384 each, and the last the rest.
+        let parts = [0, 1, 2].map(|index| part(43_008, 3, index));
+        let bytes = parts.map(|part| part.bytes);
+        assert_eq!(bytes, [16_384, 16_384, 10_240]);
+        assert_eq!(parts[2].offset, 32_768);
+        assert_eq!(part(16, 2, 1).bytes, 0);
     }
 }

@@ -3,11 +3,12 @@
 //! runTreeSplit, of NCCL 2.30).
 
 use super::primitives::{
-    ConnectionId, LL_CHUNK, LL128_CHUNK, Nccl, Place, Primitive, SIMPLE_STEP, Slices, chunks, shape,
+    ConnectionId, LL_CHUNK, LL128_CHUNK, Nccl, Place, Primitive, SIMPLE_STEP, Slices, chunks,
+    shares, split,
 };
-use super::{Algorithm, Implementation, Protocol, Request};
+use super::{Algorithm, Implementation, Protocol, Request, nccl};
 use crate::error::Result;
-use crate::schedule::build::{Part, slice};
+use crate::schedule::build::Part;
 use crate::schedule::{Collective, Schedule};
 
 /// This algorithm.
@@ -57,24 +58,24 @@ fn chunk(protocol: Protocol, bytes_a_channel: u64, hops: u32) -> u64 {
 }
 
 fn build(request: &Request<'_>) -> Result<Schedule> {
-    let (channels, _) = shape(request);
+    let collective = Collective::AllReduce;
+    let shares = shares(&split(request, nccl::Algorithm::Tree, collective));
+    let channels = shares.len() as u32;
     let [up, down] = groups(request.protocol);
     let mut threads = Vec::new();
     for _ in 0..channels {
         threads.extend([up, down]);
     }
-    let collective = Collective::AllReduce;
-    let mut nccl = Nccl::new(request, ("chain", collective), channels, &threads, Slices::SINGLE);
+    let mut kernel = Nccl::new(request, ("chain", collective), channels, &threads, Slices::SINGLE);
     let chunk = chunk(request.protocol, request.bytes / u64::from(channels), request.ranks() - 1);
     // Whole elements: 576,000 halved five times is no multiple of 16.
     let chunk = chunk / 16 * 16;
-    for channel in 0..channels {
-        let (start, length) = slice(request.bytes, channels, channel);
+    for (channel, (start, length)) in (0..).zip(shares) {
         let largest = u64::from(length).min(chunk);
-        let mut chain = Chain::connect(&mut nccl, request.order(channel), channel, largest);
+        let mut chain = Chain::connect(&mut kernel, request.order(channel), channel, largest);
         chunks(start, length, chunk).for_each(|part| chain.chunk(part));
     }
-    Ok(nccl.finish())
+    Ok(kernel.finish())
 }
 
 /// One channel. The first of `order` is the root.

@@ -1,5 +1,7 @@
 //! Whose kernel runs an algorithm: launch costs, barriers, order and grouping of loads.
 
+use super::Protocol;
+use super::nccl::{BLOCK_THREADS_MIN, WARP};
 use crate::error::Result;
 use crate::fabric::{Calibration, DeviceClass};
 use crate::schedule::Op;
@@ -96,8 +98,10 @@ pub struct Kernel {
     pub end: Time,
     /// NCCL's own instructions a ring step.
     pub step: Time,
-    /// NCCL's own instructions a slice of the Simple protocol.
+    /// NCCL's own instructions a slice of the Simple protocol, and one that is empty.
     pub slice: Time,
+    /// As [`Kernel::slice`], for a slice without data.
+    pub empty_slice: Time,
     /// A pull loop's own instructions a trip.
     pub trip: Time,
     /// A line loop's own instructions a trip.
@@ -108,13 +112,32 @@ pub struct Kernel {
     pub block: Time,
     /// Most channels of NCCL's communicator: over NVLink, and otherwise.
     pub channels: [u32; 2],
-    /// What the Simple protocol's kernel adds to the start.
+    /// What NCCL's Simple adds to the start, and what LL128 does.
     pub simple: Time,
+    /// As [`Kernel::simple`], for LL128.
+    pub ll128: Time,
+    /// What each warp of a block adds to the start: in LL, whose code is the kernel's own, and in
+    /// Simple and LL128, which it calls.
+    pub warp: [Time; 2],
+    /// What each warp of a block adds to a step of lines, and to a slice of the Simple protocol.
+    pub step_warp: Time,
+    /// As [`Kernel::step_warp`], for a slice.
+    pub slice_warp: Time,
+    /// What the loads of a group of the Simple protocol take beyond one load of own memory.
+    pub group: Time,
+    /// What grouped sends and receives add to the start.
+    pub sends: Time,
+    /// From the second on, what the first use of a kind of primitive takes in Simple and in LL128,
+    /// whose code is not part of the kernel's own.
+    pub code: [Time; 2],
     /// Loads of 16 bytes from each source that a thread of the Simple protocol has in flight.
     pub unroll: u32,
     /// Channels of NCCL's NVLS kernels on this GPU.
     pub nvls_channels: u32,
 }
+
+/// The GPU whose clock NCCL's instructions were timed at.
+const PACE_OF: &str = "h200";
 
 impl Kernel {
     /// The kernel of an implementation on GPUs of a model, replayed from a CUDA graph.
@@ -131,42 +154,41 @@ impl Kernel {
         };
         let gpu =
             |name: &str| calibration.value(DeviceClass::Gpu, gpu_model, name).map(Time::from_ns);
-        let start = match implementation {
-            Implementation::Probe | Implementation::PairProbe => None,
-            _ => Some(library("kernel_start")? + gpu("graph_node")?),
+        let nccl = implementation == Implementation::Nccl;
+        // Instructions of NCCL's kernels take so many clocks, whatever the GPU.
+        let clock = |of: &str| calibration.value(DeviceClass::Gpu, of, "instruction_clock");
+        let pace = if nccl { clock(PACE_OF)? / clock(gpu_model)? } else { 1.0 };
+        let own = |name: &str| library(name).map(|time| Time::from_ns(time.as_ns() * pace));
+        let only_nccl = |name: &str| if nccl { own(name) } else { Ok(Time::ZERO) };
+        let count = |name: &str| {
+            calibration.value(DeviceClass::Library, "nccl", name).map(|value| value as u32)
         };
-        let (step, slice) = match implementation {
-            Implementation::Nccl => (library("step_overhead")?, library("slice_overhead")?),
-            Implementation::Probe | Implementation::PairProbe => {
-                (library("step_overhead")?, Time::ZERO)
-            }
-            _ => (Time::ZERO, Time::ZERO),
+        let of_gpu = |name: &str| {
+            calibration.value(DeviceClass::Gpu, gpu_model, name).map(|value| value as u32)
         };
+        let probe = matches!(implementation, Implementation::Probe | Implementation::PairProbe);
         Ok(Kernel {
             implementation,
-            start,
-            end: library("kernel_end")?,
-            step,
-            slice,
+            start: if probe { None } else { Some(own("kernel_start")? + gpu("graph_node")?) },
+            end: own("kernel_end")?,
+            step: if nccl || probe { own("step_overhead")? } else { Time::ZERO },
+            slice: only_nccl("slice_overhead")?,
+            empty_slice: only_nccl("empty_slice")?,
             trip: gpu("loop_overhead")?,
-            line_trip: library("line_trip")?,
+            line_trip: own("line_trip")?,
             pointer: gpu("pointer_load")?,
             block: library("block")?,
-            channels: if implementation == Implementation::Nccl {
-                let count = |name: &str| {
-                    calibration.value(DeviceClass::Library, "nccl", name).map(|v| v as u32)
-                };
-                [count("channels_nvlink")?, count("channels")?]
-            } else {
-                [1, 1]
-            },
-            simple: if implementation == Implementation::Nccl {
-                library("simple_start")?
-            } else {
-                Time::ZERO
-            },
-            unroll: 1,
-            nvls_channels: calibration.value(DeviceClass::Gpu, gpu_model, "nvls_channels")? as u32,
+            channels: if nccl { [count("channels_nvlink")?, count("channels")?] } else { [1, 1] },
+            simple: only_nccl("simple_start")?,
+            ll128: only_nccl("ll128_start")?,
+            warp: [only_nccl("warp")?, only_nccl("called_warp")?],
+            step_warp: only_nccl("step_warp")?,
+            slice_warp: only_nccl("slice_warp")?,
+            group: only_nccl("load_group")?,
+            sends: only_nccl("sends_start")?,
+            code: [only_nccl("simple_code")?, only_nccl("ll128_code")?],
+            unroll: of_gpu("nccl_unroll")?,
+            nvls_channels: of_gpu("nvls_channels")?,
         })
     }
 
@@ -174,6 +196,39 @@ impl Kernel {
     pub fn start_op(&self, blocks: usize) -> Option<Op> {
         let further = self.block * blocks.saturating_sub(1) as u64;
         self.start.map(|start| Op::KernelStart(start + further))
+    }
+
+    /// What a protocol of NCCL's adds to the start of blocks of so many threads; sends and receives
+    /// have a kernel of their own, which calls neither.
+    pub fn protocol_start(&self, protocol: Protocol, threads: u32, sends: bool) -> Time {
+        let warps = u64::from(threads.max(BLOCK_THREADS_MIN) / WARP);
+        let called = self.warp[usize::from(!sends)] * warps;
+        match protocol {
+            _ if sends && protocol == Protocol::Ll => self.sends + called,
+            Protocol::Ll => self.warp[0] * warps,
+            Protocol::Ll128 => self.ll128 + called,
+            Protocol::Simple if sends => self.sends + self.simple + called,
+            Protocol::Simple => self.simple + called,
+        }
+    }
+
+    /// NCCL's own instructions of a step of lines in a block of so many threads.
+    pub fn step_of(&self, threads: u32) -> Time {
+        self.step + self.step_warp * u64::from(threads / WARP)
+    }
+
+    /// NCCL's own instructions of a slice with data in a block of so many threads.
+    pub fn slice_of(&self, threads: u32) -> Time {
+        self.slice + self.slice_warp * u64::from(threads / WARP)
+    }
+
+    /// What the first use of a further kind of primitive takes.
+    pub fn code(&self, protocol: Protocol) -> Time {
+        match protocol {
+            Protocol::Ll => Time::ZERO,
+            Protocol::Ll128 => self.code[1],
+            Protocol::Simple => self.code[0],
+        }
     }
 
     /// Whether barriers fence and poll with acquire loads.

@@ -21,6 +21,7 @@ pub mod nvls_packet;
 pub mod nvls_two_shot;
 pub mod one_shot_pull;
 pub mod one_shot_push;
+pub mod p2p;
 pub mod plan;
 mod primitives;
 pub mod probe;
@@ -36,6 +37,9 @@ use crate::error::{Error, Result};
 use crate::fabric::{EndpointId, Fabric};
 use crate::schedule::{Collective, Schedule};
 use crate::suggestion::did_you_mean;
+
+use nccl::Split;
+use p2p::P2p;
 
 pub use kernel::{BarrierKind, Implementation, Kernel};
 
@@ -106,6 +110,15 @@ pub enum Flags {
     Host,
 }
 
+/// What NCCL's host code settles before a kernel starts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// How a collective is split over channels and threads; its size is that of the request.
+    Split(Split),
+    /// How sends and receives are shared out.
+    Sends(P2p),
+}
+
 /// What is asked of an algorithm.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
@@ -126,9 +139,8 @@ pub struct Request<'a> {
     /// Blocks of each rank, where the caller decides; otherwise the implementation's own rule. For
     /// NCCL the channels of the communicator, of which a small call uses fewer.
     pub blocks: Option<u32>,
-    /// Threads of a block, where the caller decides. `blocks` is then what the call uses, not what
-    /// it may use.
-    pub threads: Option<u32>,
+    /// What NCCL's host code settles for this communicator; by its own limits where it is not told.
+    pub settled: Option<Settled>,
     /// Order of the ranks around the ring, or along the chain from its root, by channel; channels
     /// take them in turn. Empty: the order of `gpus` for all.
     pub orders: Vec<Vec<u32>>,

@@ -133,7 +133,8 @@ pub const CHANNELS_MAX: u32 = 64;
 pub const THREADS_MAX: u32 = 640;
 /// Fewest threads with which a kernel starts; those that have no work leave at once.
 pub const BLOCK_THREADS_MIN: u32 = 128;
-const WARP: u32 = 32;
+/// Threads of a warp.
+pub const WARP: u32 = 32;
 /// Fewest threads that work.
 const WORKERS_MIN: u32 = 96;
 /// The scheduler gives a channel no less traffic than this (2.29; half of it before).
@@ -172,6 +173,12 @@ pub struct Launch {
 }
 
 impl Launch {
+    /// Threads that move data, without the warp that only synchronises.
+    pub fn workers(&self, algorithm: Algorithm, protocol: Protocol) -> u32 {
+        let synchronises = protocol == Protocol::Simple && algorithm == Algorithm::Ring;
+        self.threads - if synchronises { WARP } else { 0 }
+    }
+
     /// Threads of a block as a profiler shows them.
     pub fn block_threads(&self) -> u32 {
         self.threads.max(BLOCK_THREADS_MIN)
@@ -271,19 +278,6 @@ pub fn threshold(algorithm: Algorithm, protocol: Protocol, ranks: u32) -> u64 {
         (Algorithm::CollnetDirect | Algorithm::CollnetChain, Protocol::Simple) => 512,
         (_, Protocol::Simple) => 64,
     }
-}
-
-/// Channels in use and working threads of a ring all-reduce by NCCL's own limits, in a
-/// communicator of `channels`, as the schedules of rings and chains take them: no fewer threads
-/// than a block has, without the warp that only synchronises.
-pub fn ring_split(bytes: u64, ranks: u32, protocol: Protocol, channels: u32) -> (u32, u32) {
-    let (collective, algorithm) = (Collective::AllReduce, Algorithm::Ring);
-    let launch = Split::new(collective, algorithm, protocol, bytes, ranks, channels).launch();
-    let sync = if protocol == Protocol::Simple { WARP } else { 0 };
-    let threads = (launch.threads - sync).max(BLOCK_THREADS_MIN);
-    // Cells of 16 KiB, 4 KiB for LL, dealt one by one.
-    let cell = if protocol == Protocol::Ll { 4096 } else { 16_384 };
-    (launch.channels.min(bytes.div_ceil(cell).max(1) as u32), threads)
 }
 
 #[cfg(test)]

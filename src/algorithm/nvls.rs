@@ -93,7 +93,9 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
     if let Some(start) = request.kernel.start_op(channels as usize) {
         builder.push_all(start);
     }
-    builder.push_all(Op::Delay(request.kernel.simple));
+    let together = threads.iter().sum();
+    let start = request.kernel.protocol_start(Protocol::Simple, together, false);
+    builder.push_all(Op::Delay(start));
     let chunk = chunk_bytes(request.bytes, n, channels);
     for channel in 0..channels {
         let (mut start, mut left) = slice(request.bytes, channels, channel);

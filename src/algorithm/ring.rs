@@ -5,8 +5,10 @@
 //! or to the root, in chunks one after another (`device/all_reduce.h`, `all_gather.h`,
 //! `reduce_scatter.h`, `broadcast.h`, `reduce.h` of NCCL 2.30).
 
-use super::primitives::{ConnectionId, Nccl, Place, Primitive, Slices, chunk_max, chunks, shape};
-use super::{Algorithm, Implementation, Protocol, Request};
+use super::primitives::{
+    ConnectionId, Nccl, Place, Primitive, Slices, chunk_max, chunks, shares, split,
+};
+use super::{Algorithm, Implementation, Protocol, Request, nccl};
 use crate::error::Result;
 use crate::schedule::build::{Part, slice};
 use crate::schedule::{Collective, Schedule};
@@ -52,8 +54,15 @@ const fn algorithm(
 
 fn build(request: &Request<'_>, collective: Collective) -> Result<Schedule> {
     let probe = request.kernel.is_probe();
-    let (channels, threads) =
-        if probe { (request.blocks.unwrap_or(1), 512) } else { shape(request) };
+    let n = request.ranks();
+    let shared = if collective.in_pieces() { request.bytes / u64::from(n) } else { request.bytes };
+    let (shares, threads) = if probe {
+        let channels = request.blocks.unwrap_or(1);
+        ((0..channels).map(|channel| slice(shared, channels, channel)).collect(), 512)
+    } else {
+        let split = split(request, nccl::Algorithm::Ring, collective);
+        (shares(&split), split.launch().workers(split.algorithm, split.protocol))
+    };
     let slices = match collective {
         Collective::Broadcast | Collective::Reduce => Slices::SINGLE,
         _ => Slices::PAIRS,
@@ -62,17 +71,14 @@ fn build(request: &Request<'_>, collective: Collective) -> Result<Schedule> {
         Protocol::Ll | Protocol::Ll128 if probe => u64::from(u32::MAX),
         protocol => chunk_max(protocol, slices),
     };
-    let blocks = vec![threads; channels as usize];
-    let mut nccl = Nccl::new(request, ("ring", collective), channels, &blocks, slices);
-    let n = request.ranks();
-    let shared = if collective.in_pieces() { request.bytes / u64::from(n) } else { request.bytes };
-    for channel in 0..channels {
-        let (start, length) = slice(shared, channels, channel);
+    let blocks = vec![threads; shares.len()];
+    let mut kernel = Nccl::new(request, ("ring", collective), shares.len() as u32, &blocks, slices);
+    for (channel, (start, length)) in (0..).zip(shares) {
         let largest = match collective {
             Collective::AllReduce => even_chunk(length, n).min(chunk_max),
             _ => u64::from(length).min(chunk_max),
         };
-        let mut ring = Ring::connect(&mut nccl, request.order(channel), channel, largest);
+        let mut ring = Ring::connect(&mut kernel, request.order(channel), channel, largest);
         if collective == Collective::AllReduce {
             rounds(start, length, n, chunk_max).iter().for_each(|round| ring.all_reduce(round));
             continue;
@@ -86,7 +92,7 @@ fn build(request: &Request<'_>, collective: Collective) -> Result<Schedule> {
             }
         }
     }
-    Ok(nccl.finish())
+    Ok(kernel.finish())
 }
 
 /// Part of a channel's data: where it starts, how long a chunk of it is, and how long it is.

@@ -16,7 +16,7 @@ use crate::topology::Confidence;
 pub struct Constant {
     /// Value, in `unit`.
     pub value: f64,
-    /// `ns`, `GB/s`, `B`, `GiB`, `1`.
+    /// `ns`, `GB/s`, `GHz`, `B`, `GiB`, `1`.
     pub unit: String,
     /// Who measured or stated it.
     pub source: String,
@@ -264,7 +264,7 @@ mod tests {
             assert!(constant.value.is_finite() && constant.value >= 0.0, "{place}");
             assert!(!constant.source.is_empty(), "{place} has no source");
             assert!(
-                matches!(constant.unit.as_str(), "ns" | "GB/s" | "B" | "GiB" | "1"),
+                matches!(constant.unit.as_str(), "ns" | "GB/s" | "GHz" | "B" | "GiB" | "1"),
                 "{place} unit"
             );
         }

@@ -54,6 +54,7 @@ macro_rules! own_topology {
 pub const MACHINES: &[Machine] = &[
     machine!("h200-one-link", "h200-host-link", "nccl_steps.csv", "probe1.csv", "probe2.csv"),
     machine!("h200-nvlink-pair", "h200x2-nvlink-pair", "nccl.csv", "probe.csv"),
+    machine!("h200x2-nccl", "h200x2-nvlink-pair", "observations.csv"),
     machine!(
         "h200-two-host-links",
         "h200x2-nvlink-pair",

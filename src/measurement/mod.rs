@@ -12,6 +12,7 @@ pub mod table;
 pub mod trace;
 
 pub use observation::{
-    Carrier, Copy, KernelCall, Load, LoadKind, Memory, NcclCall, Observation, Pair, Run, Skipped,
+    Carrier, Copy, KernelCall, Launches, Load, LoadKind, Memory, NcclCall, Observation, Pair, Run,
+    Skipped,
 };
 pub use read::{Record, SET_ASIDE, read_directory, read_machine};

@@ -76,6 +76,17 @@ pub enum Carrier {
     HostBeyondSwitch,
 }
 
+/// How a call is launched on the GPUs of its ranks.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Launches {
+    /// By a process or a thread for each GPU, or from a graph.
+    AtOnce,
+    /// One process launches on every GPU in turn, without a graph, so that no call can be shorter than
+    /// that many launches: each takes so many ns where that is known of the host, and otherwise what
+    /// the GPU's model takes.
+    InTurn(Option<u32>),
+}
+
 /// A call to NCCL that says no more than its caller does.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NcclCall {
@@ -93,9 +104,9 @@ pub struct NcclCall {
     pub gpus: Vec<u32>,
     /// Bytes as nccl-tests counts them.
     pub bytes: u64,
-    /// As of [`KernelCall`].
-    pub launched_in_turn: bool,
-    /// Replayed from a graph on a stream of its own, not launched call by call.
+    /// How it is launched on its GPUs.
+    pub launches: Launches,
+    /// Replayed from a CUDA graph, not launched call by call.
     pub in_graph: bool,
     /// The time is the mean of so few calls that the start of the first matters.
     pub first_of: Option<u32>,
@@ -120,9 +131,8 @@ pub struct KernelCall {
     pub blocks: Option<u32>,
     /// Which memory carries it.
     pub carrier: Carrier,
-    /// One process launches the call on every GPU in turn, without a graph, so that no call
-    /// can be shorter than that many stream launches.
-    pub launched_in_turn: bool,
+    /// How it is launched on its GPUs.
+    pub launches: Launches,
 }
 
 impl KernelCall {
@@ -142,7 +152,7 @@ impl KernelCall {
             bytes,
             blocks: None,
             carrier: Carrier::Peer,
-            launched_in_turn: false,
+            launches: Launches::AtOnce,
         }
     }
 }

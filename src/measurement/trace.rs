@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::table::{Row, with_header};
-use super::{Carrier, KernelCall, NcclCall, Run};
+use super::{Carrier, KernelCall, Launches, NcclCall, Run};
 use crate::algorithm::Implementation;
 use crate::error::{Error, Result};
 use crate::measurement::read::kernel_of_probe;
@@ -129,7 +129,7 @@ fn library(version: &str, by_host: bool, gpus: Vec<u32>, bytes: u64) -> Run {
         numa_per_socket: 1,
         gpus,
         bytes,
-        launched_in_turn: false,
+        launches: Launches::AtOnce,
         in_graph: true,
         first_of: None,
     })

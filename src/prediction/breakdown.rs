@@ -161,13 +161,19 @@ impl Chain<'_> {
         let start = operation.start;
         match own {
             Op::KernelStart(_) => self.give(start, time, &[], Part::Launch),
-            Op::Fence | Op::SignalPeers { .. } | Op::AtomicPeers { .. } | Op::FlagAll { .. } => {
+            Op::Fence
+            | Op::Post { .. }
+            | Op::WaitPosts
+            | Op::SignalPeers { .. }
+            | Op::AtomicPeers { .. }
+            | Op::FlagAll { .. } => {
                 self.give(start, time, &[], Part::Barrier);
             }
             Op::Poll { .. }
             | Op::PollEach { .. }
             | Op::PollFlag { .. }
             | Op::PollCredit(_)
+            | Op::PollStep(_)
             | Op::PollPeers { .. } => return self.wait(block, &operation, &own, time),
             Op::WaitLoads => return self.loads(block, index, time),
             Op::BlockBarrier => {

@@ -246,7 +246,7 @@ impl Case {
             transport: self.transport.clone(),
             flags: options.flags,
             blocks: options.blocks,
-            threads: options.threads,
+            settled: options.settled,
             orders: options.orders.clone(),
         };
         algorithm::build(self.algorithm, &request)

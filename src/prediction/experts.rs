@@ -85,7 +85,7 @@ fn request<'a>(
         transport: Transport::Peer,
         flags: Flags::Peer,
         blocks: None,
-        threads: None,
+        settled: None,
         orders: Vec::new(),
     })
 }

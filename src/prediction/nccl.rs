@@ -2,8 +2,8 @@
 //! would launch.
 
 use super::{Case, CaseOptions};
-use crate::algorithm::nccl::{Algorithm, BLOCK_THREADS_MIN, Collective as NcclCollective};
-use crate::algorithm::{self, Implementation, Protocol, Transport};
+use crate::algorithm::nccl::{Algorithm, Collective as NcclCollective, Split};
+use crate::algorithm::{self, Implementation, Protocol, Settled, Transport};
 use crate::error::{self, Error};
 use crate::selection::nccl::Setup;
 use crate::selection::nccl::setup::Plan;
@@ -75,7 +75,6 @@ pub fn case_of(
     let found = found.filter(|entry| entry.protocols.contains(&protocol));
     let not_modelled = || format!("{} {} is not modelled", algorithm.name(), protocol.name());
     let entry = found.ok_or_else(not_modelled)?;
-    let (channels, launch) = setup.launch(of_nccl, algorithm, protocol, bytes);
     let (graph, hops) = match algorithm {
         Algorithm::Tree => (&setup.graphs.tree, &setup.tree_hops),
         _ => (&setup.graphs.ring, &setup.ring_hops),
@@ -97,12 +96,12 @@ pub fn case_of(
         title,
         extra: false,
     };
-    let ring = algorithm == Algorithm::Ring;
-    let sync = if ring && protocol == Protocol::Simple { 32 } else { 0 };
+    let nvls = algorithm == Algorithm::Nvls;
+    let split = setup.split(of_nccl, algorithm, protocol, bytes);
     let options = CaseOptions {
-        blocks: Some(channels),
-        threads: ring.then(|| (launch.threads - sync).max(BLOCK_THREADS_MIN)),
-        orders: if algorithm == Algorithm::Nvls { Vec::new() } else { graph.channels.clone() },
+        blocks: Some(split.shares().len() as u32),
+        settled: (!nvls).then_some(Settled::Split(Split { bytes: 0, ..split })),
+        orders: if nvls { Vec::new() } else { graph.channels.clone() },
         ..options.clone()
     };
     Ok((case, options))

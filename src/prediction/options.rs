@@ -1,6 +1,6 @@
 //! What holds for every case of a question: the GPUs, the network model, what the caller decides.
 
-use crate::algorithm::Flags;
+use crate::algorithm::{Flags, Settled};
 use crate::engine::Fidelity;
 
 /// Choices that hold for all cases of a question.
@@ -10,8 +10,8 @@ pub struct CaseOptions {
     pub gpus: Vec<u32>,
     /// Blocks or channels, where told.
     pub blocks: Option<u32>,
-    /// Threads of a block, where told: see [`crate::algorithm::Request::threads`].
-    pub threads: Option<u32>,
+    /// What NCCL settles, where told: see [`crate::algorithm::Request::settled`].
+    pub settled: Option<Settled>,
     /// Ring orders by channel: see [`crate::algorithm::Request::orders`].
     pub orders: Vec<Vec<u32>>,
     /// Which memory holds the flags of barriers.
@@ -30,7 +30,7 @@ impl CaseOptions {
         CaseOptions {
             gpus,
             blocks: None,
-            threads: None,
+            settled: None,
             orders: Vec::new(),
             flags: Flags::default(),
             fidelity,

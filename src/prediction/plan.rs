@@ -27,7 +27,7 @@ pub fn schedule(plan: &Plan, machine: &Machine, gpus: &[u32], bytes: u64) -> Res
         transport: Transport::Peer,
         flags: Flags::default(),
         blocks: None,
-        threads: plan.threads,
+        settled: None,
         orders: Vec::new(),
     };
     build(plan, &request)

@@ -10,7 +10,7 @@ impl Schedule {
     pub fn stored(&self, op: &Op) -> Vec<Part> {
         match *op {
             Op::Send { message, offset, .. } => vec![(message, offset)],
-            Op::Flag(message) => vec![(message, 0)],
+            Op::Flag(message) | Op::Post { message, .. } => vec![(message, 0)],
             Op::SignalPeers { base, index, count } | Op::AtomicPeers { base, index, count } => {
                 let peers = (0..count).filter(|&peer| peer != index);
                 peers.map(|peer| (base + index * count + peer, 0)).collect()
@@ -32,7 +32,9 @@ impl Schedule {
             Op::PollEach { base, count, offset, .. } => {
                 (base..base + count).map(|message| (message, offset)).collect()
             }
-            Op::PollFlag { message, .. } | Op::PollCredit(message) => vec![(message, 0)],
+            Op::PollFlag { message, .. } | Op::PollCredit(message) | Op::PollStep(message) => {
+                vec![(message, 0)]
+            }
             Op::PollPeers { base, index, count, .. } => {
                 let peers = (0..count).filter(|&peer| peer != index);
                 peers.map(|peer| (base + peer * count + index, 0)).collect()

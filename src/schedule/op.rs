@@ -130,6 +130,19 @@ pub enum Op {
     },
     /// The first warp fences at system scope.
     Fence,
+    /// A thread beside those that move data stores a flag, behind a fence at system scope if `fenced`;
+    /// the block goes on at once. Later posts of the block wait for this one.
+    Post {
+        /// The flag.
+        message: MessageId,
+        /// What was stored before is visible behind it.
+        fenced: bool,
+    },
+    /// All posts of the block have left.
+    WaitPosts,
+    /// One thread makes sure that a step is there. It remembers how many steps its last look at the
+    /// counter showed, and looks again only when these are used up.
+    PollStep(MessageId),
     /// All warps of the block meet.
     BlockBarrier,
     /// Own data are loaded and stored elsewhere, as a send does.

@@ -14,7 +14,7 @@ use super::summary::{self, Group, Order, Unmatched};
 use super::tolerance::Tolerances;
 use crate::error::Result;
 use crate::fabric::Calibration;
-use crate::measurement::{Observation, Run, Skipped};
+use crate::measurement::{Launches, Observation, Run, Skipped};
 use crate::prediction::Range;
 use crate::prediction::range::{constants_sigma, shifts};
 use crate::prediction::regime::{Kind, Regime, Residuals};
@@ -296,8 +296,8 @@ fn regime(observation: &Observation, figures: &Figures) -> std::result::Result<R
     let found = figures.get(&job(observation, true)).ok_or("not simulated")?;
     let regime = found.as_ref().map_err(Clone::clone)?.regime;
     let in_turn = match &observation.run {
-        Run::Nccl(call) => call.launched_in_turn,
-        Run::Collective(call) => call.launched_in_turn,
+        Run::Nccl(call) => call.launches != Launches::AtOnce,
+        Run::Collective(call) => call.launches != Launches::AtOnce,
         _ => false,
     };
     let assumed = in_turn || observation.note.contains("assumed");

@@ -3,7 +3,9 @@
 
 use crate::algorithm::probe::{self, LoadGroup, LoadKind};
 use crate::algorithm::streams::{self, Stream};
-use crate::algorithm::{self, Flags, Implementation, Kernel, Protocol, Request, Transport};
+use crate::algorithm::{
+    self, Flags, Implementation, Kernel, Protocol, Request, Settled, Transport,
+};
 use crate::engine::{Arrivals, Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
 use crate::fabric::{Calibration, CompileOptions, DeviceClass, EndpointId, Fabric};
@@ -50,8 +52,8 @@ pub struct CollectiveRun {
     pub bytes: u64,
     /// Blocks or channels, where told.
     pub blocks: Option<u32>,
-    /// Threads of a block, where told.
-    pub threads: Option<u32>,
+    /// What NCCL settles, where told.
+    pub settled: Option<Settled>,
     /// Ring orders by channel; empty for the order of `gpus`.
     pub orders: Vec<Vec<u32>>,
     /// Which memory carries the data.
@@ -282,7 +284,7 @@ impl<'a> Machine<'a> {
             transport: run.transport.clone(),
             flags: Flags::Peer,
             blocks: run.blocks,
-            threads: run.threads,
+            settled: run.settled,
             orders: run.orders.clone(),
         };
         algorithm::build(algorithm, &request)

@@ -7,12 +7,11 @@ use rayon::prelude::*;
 use super::experiment::{CollectiveRun, Machine};
 use super::figures::Job;
 use super::predict::{all_known, calls};
-use crate::algorithm::all_to_all::LL_BYTES_A_CHANNEL;
-use crate::algorithm::{Implementation, Protocol, Transport};
+use crate::algorithm::{Implementation, Settled, Transport};
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
-use crate::measurement::{NcclCall, Run};
+use crate::measurement::{Launches, NcclCall, Run};
 use crate::prediction::CaseOptions;
 use crate::prediction::nccl::taken;
 use crate::selection::nccl::environment::Settings;
@@ -32,9 +31,9 @@ fn communicator(call: &NcclCall) -> NcclCall {
     NcclCall {
         collective: Collective::AllReduce,
         bytes: 0,
-        launched_in_turn: false,
-        first_of: None,
+        launches: Launches::AtOnce,
         in_graph: false,
+        first_of: None,
         ..call.clone()
     }
 }
@@ -59,9 +58,7 @@ impl Setups {
         let wanted: BTreeSet<(String, NcclCall)> = jobs
             .iter()
             .filter_map(|job| match &job.run {
-                Run::Nccl(call) if call.collective != Collective::AllToAll => {
-                    Some((job.topology.clone(), communicator(call)))
-                }
+                Run::Nccl(call) => Some((job.topology.clone(), communicator(call))),
                 _ => None,
             })
             .collect();
@@ -97,20 +94,19 @@ impl Setups {
         call: &NcclCall,
     ) -> Result<CollectiveRun> {
         all_known(machine, &call.gpus)?;
+        let setup = self.get(topology, call)?;
+        let p2p = setup.p2p();
         let ranks = call.gpus.len().max(1) as u64;
         // What holds for every call; sends and receives go as they may, whatever the tuner says.
         let run = CollectiveRun {
             collective: call.collective,
             algorithm: ALL_TO_ALL,
-            protocol: match call.bytes / ranks <= LL_BYTES_A_CHANNEL {
-                true => Protocol::Ll,
-                false => Protocol::Simple,
-            },
+            protocol: p2p.parts(call.bytes / ranks, false).1,
             implementation: Implementation::Nccl,
             gpus: call.gpus.clone(),
             bytes: call.bytes,
             blocks: None,
-            threads: None,
+            settled: Some(Settled::Sends(p2p)),
             orders: Vec::new(),
             transport: if call.peer_to_peer { Transport::Peer } else { Transport::Host },
             calls: calls(call.bytes),
@@ -121,7 +117,7 @@ impl Setups {
             return Ok(run);
         }
         let options = CaseOptions::of(call.gpus.clone(), Fidelity::Packet);
-        let taken = taken(self.get(topology, call)?, call.collective, call.bytes, &options)?;
+        let taken = taken(setup, call.collective, call.bytes, &options)?;
         let (case, options) = taken.case.map_err(|reason| {
             Error::request(format!("NCCL {} would take what {reason}", call.version), "wait for it")
         })?;
@@ -129,7 +125,7 @@ impl Setups {
             algorithm: case.algorithm.name,
             protocol: case.protocol,
             blocks: options.blocks,
-            threads: options.threads,
+            settled: options.settled,
             orders: options.orders,
             transport: case.transport,
             ..run

@@ -10,7 +10,7 @@ use crate::algorithm::probe::{LoadGroup, LoadKind};
 use crate::algorithm::streams::Stream;
 use crate::error::{Error, Result};
 use crate::fabric::EndpointId;
-use crate::measurement::{self, Carrier, Copy, KernelCall, Memory, Pair, Run};
+use crate::measurement::{self, Carrier, Copy, KernelCall, Launches, Memory, Pair, Run};
 use crate::prediction::regime::{Kind, Medium, Regime};
 
 /// Calls back to back for the mean of a collective: the phase of polls matters to short ones only.
@@ -35,7 +35,7 @@ fn exact_copy_bytes(medium: Medium, flows: usize) -> u64 {
 /// All figures of a run that is no collective, numbered as [`Run`] says.
 ///
 /// # Errors
-/// When the machine has no such GPU, and those of the engine; a collective, which is a [`call`].
+/// When the machine has no such GPU, and those of the engine; a collective, which is a `call`.
 pub fn figures(machine: &Machine<'_>, run: &Run) -> Result<Vec<f64>> {
     match run {
         Run::LoadMix { chase, loads } => load_mix(machine, *chase, loads),
@@ -67,14 +67,16 @@ pub type Call = (CollectiveRun, f64);
 /// # Errors
 /// When the machine has no such GPU, and what cannot be settled.
 pub(super) fn call(machine: &Machine<'_>, job: &Job, setups: &Setups) -> Option<Result<Call>> {
-    let (call, gpus, in_turn) = match &job.run {
-        Run::Collective(call) => (told(machine, call), &call.gpus, call.launched_in_turn),
-        Run::Nccl(call) => {
-            (setups.run_of(&job.topology, machine, call), &call.gpus, call.launched_in_turn)
-        }
+    let (call, gpus, launches) = match &job.run {
+        Run::Collective(call) => (told(machine, call), &call.gpus, call.launches),
+        Run::Nccl(call) => (setups.run_of(&job.topology, machine, call), &call.gpus, call.launches),
         _ => return None,
     };
-    let floor = || if in_turn { machine.fabric.launches_in_turn(gpus).as_us() } else { 0.0 };
+    let floor = || match launches {
+        Launches::AtOnce => 0.0,
+        Launches::InTurn(Some(each)) => f64::from(each) * 1e-3 * gpus.len() as f64,
+        Launches::InTurn(None) => machine.fabric.launches_in_turn(gpus).as_us(),
+    };
     Some(call.map(|call| (call, floor())))
 }
 
@@ -110,7 +112,7 @@ fn told(machine: &Machine<'_>, call: &KernelCall) -> Result<CollectiveRun> {
         gpus: call.gpus.clone(),
         bytes: call.bytes,
         blocks: call.blocks,
-        threads: None,
+        settled: None,
         orders: Vec::new(),
         transport: transport(machine, call.carrier, &call.gpus),
         calls: calls(call.bytes),

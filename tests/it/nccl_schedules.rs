@@ -2,7 +2,7 @@
 //! orders of their own and every kind of hop?
 
 use collsim::algorithm::{
-    Algorithm, Flags, Hop, Implementation, Protocol, Request, Transport, build, find,
+    Algorithm, Flags, Hop, Implementation, Protocol, Request, Settled, Transport, build, find, nccl,
 };
 use collsim::schedule::proof::prove;
 use collsim::schedule::{Collective, Op, Schedule};
@@ -23,7 +23,7 @@ fn wire(schedule: &Schedule, rank: usize) -> (u64, u64, u64) {
                 Op::Write { buffer, bytes, .. } => {
                     (schedule.buffers[buffer as usize].home, bytes, false)
                 }
-                Op::Flag(message) => {
+                Op::Flag(message) | Op::Post { message, .. } => {
                     let message = schedule.messages[message as usize];
                     (message.home, message.bytes, true)
                 }
@@ -51,7 +51,7 @@ fn request(rig: &Rig, n: u32, bytes: u64, protocol: Protocol) -> Request<'_> {
         transport: Transport::Peer,
         flags: Flags::Peer,
         blocks: None,
-        threads: None,
+        settled: None,
         orders: Vec::new(),
     }
 }
@@ -146,9 +146,14 @@ fn told_orders_and_hops_are_proved() {
     let hops = vec![(3, 0, Hop::Read), (0, 4, Hop::Host), (2, 0, Hop::Read), (1, 2, Hop::Write)];
     for algorithm in all() {
         for &protocol in algorithm.protocols {
+            // Two channels of at most 96 threads, the second with less than the first.
+            let of = nccl::Collective::of(algorithm.collective);
+            let of = of.unwrap_or(nccl::Collective::AllReduce);
+            let split = nccl::Split::new(of, nccl::Algorithm::Ring, protocol, 0, n, 2);
+            let told = nccl::Split { threads_max: 96, ..split };
             let request = Request {
                 blocks: Some(2),
-                threads: Some(96),
+                settled: Some(Settled::Split(told)),
                 orders: orders.clone(),
                 transport: Transport::Each(hops.clone()),
                 ..request(&rig, n, 43_040, protocol)

@@ -9,7 +9,7 @@ use collsim::selection::nccl::beliefs::Beliefs;
 use collsim::selection::nccl::constants::Constants;
 use collsim::selection::nccl::environment::Settings;
 use collsim::selection::nccl::graph::{Graph, GraphFile, PathType, Pattern};
-use collsim::selection::nccl::launch::{P2p, channels, split};
+use collsim::selection::nccl::launch::{channels, p2p, split};
 use collsim::selection::nccl::setup::Setup;
 use collsim::selection::nccl::tune::{Call, Communicator, Cpu, Model};
 
@@ -212,7 +212,7 @@ fn two_h200_send_and_receive_in_the_blocks_that_were_seen() {
     // NV18: 2 x 18 to a peer, rounded up to 64; 2 over PCIe.
     for (peer, to_peer, logged) in [(true, 64, (32, 32)), (false, 2, (4, 2))] {
         let comm = h200x2(peer);
-        let p2p = P2p::new(&constants, &comm, &Settings::default(), to_peer, peer);
+        let p2p = p2p(&constants, &comm, &Settings::default(), to_peer, peer);
         assert_eq!((p2p.channels, p2p.channels_a_peer), logged);
         let setting = if peer { "P2P, free" } else { "no P2P, free" };
         let wanted = |row: &csv::StringRecord| {

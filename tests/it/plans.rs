@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use collsim::algorithm::nccl::{self, Split};
+use collsim::algorithm::{Protocol, Settled};
 use collsim::engine::Fidelity;
 use collsim::fabric::Calibration;
 use collsim::input::plans::parse_plan;
@@ -128,9 +130,12 @@ fn a_ring_as_a_plan_takes_what_our_ring_takes() {
     let eight = machine(EIGHT);
     let plan = parse_plan("plan.xml", &ring(8, "LL").replace("<algo ", "<algo nthreads=\"512\" "))
         .expect("a plan");
+    let (collective, algorithm) = (nccl::Collective::AllReduce, nccl::Algorithm::Ring);
+    // 512 threads, as the plan says, however small the call is.
+    let split = Split::new(collective, algorithm, Protocol::Ll, 43_008, 8, 1);
     let options = CaseOptions {
         blocks: Some(1),
-        threads: Some(512),
+        settled: Some(Settled::Split(Split { threshold: 0, ..split })),
         ..CaseOptions::of(ranks(8), Fidelity::Packet)
     };
     let found =

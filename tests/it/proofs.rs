@@ -2,7 +2,8 @@
 //! if one were not?
 
 use collsim::algorithm::{
-    Algorithm, BarrierKind, Flags, Implementation, Protocol, Request, Transport, build,
+    Algorithm, BarrierKind, Flags, Implementation, Protocol, Request, Settled, Transport, build,
+    nccl,
 };
 use collsim::schedule::proof::prove;
 use collsim::schedule::{Action, Collective, Op, Role, Schedule};
@@ -67,10 +68,22 @@ impl Subject<'_> {
             transport: Transport::Peer,
             flags: Flags::Peer,
             blocks: self.told.0,
-            threads: self.told.1,
+            settled: self.told.1.and_then(|threads| self.split(threads)),
             orders: Vec::new(),
         };
         build(self.algorithm, &request).expect("builds")
+    }
+
+    /// NCCL's split with so many threads in every block, however small the call is.
+    fn split(&self, threads: u32) -> Option<Settled> {
+        let collective = nccl::Collective::of(self.algorithm.collective)?;
+        let algorithm = match self.algorithm.name {
+            "chain" => nccl::Algorithm::Tree,
+            _ => nccl::Algorithm::Ring,
+        };
+        let channels = self.told.0.unwrap_or(1);
+        let own = nccl::Split::new(collective, algorithm, self.protocol, 0, self.ranks, channels);
+        Some(Settled::Split(nccl::Split { threads_max: threads, threshold: 0, ..own }))
     }
 
     fn shape(&self, units: u64) -> Shape {
@@ -201,7 +214,7 @@ fn every_kernel_is_proved_where_it_changes() {
 }
 
 /// NCCL's algorithms with their protocols.
-fn nccl() -> Vec<(&'static Algorithm, Protocol)> {
+fn of_nccl() -> Vec<(&'static Algorithm, Protocol)> {
     let own = |choice: &(&'static Algorithm, Protocol)| {
         choice.0.implementations.contains(&Implementation::Nccl)
     };
@@ -244,7 +257,7 @@ fn one_channel<'a>(
 fn nccls_kernels_are_proved_where_they_change() {
     let rig = Rig::named("rtxpro6000x16-flat");
     let mut subjects = Vec::new();
-    for choice in nccl() {
+    for choice in of_nccl() {
         for ranks in 2..=16 {
             let one = one_channel(&rig, choice, ranks);
             // As NCCL itself gives small calls channels and threads.
@@ -262,7 +275,7 @@ fn rings_and_trees_of_many_ranks_are_proved_at_their_chunks() {
     let rig = Rig::named("rtxpro6000x16-flat");
     let rings = |choice: &(&Algorithm, Protocol)| choice.0.collective != Collective::AllToAll;
     let of = |choice| (17..=64).map(move |ranks| (choice, ranks));
-    let cases: Vec<_> = nccl().into_iter().filter(rings).flat_map(of).collect();
+    let cases: Vec<_> = of_nccl().into_iter().filter(rings).flat_map(of).collect();
     let sizes: usize = cases
         .into_par_iter()
         .map(|(choice, ranks)| {
@@ -372,7 +385,9 @@ fn the_proof_sees_a_fault() {
         if staged && sound.messages.iter().all(|message| message.data <= 8) {
             let mut hasty = sound.clone();
             for block in hasty.ranks.iter_mut().flat_map(|rank| &mut rank.blocks) {
-                block.ops.retain(|op| !matches!(op, Op::PollFlag { .. } | Op::PollPeers { .. }));
+                block.ops.retain(|op| {
+                    !matches!(op, Op::PollFlag { .. } | Op::PollPeers { .. } | Op::PollStep(_))
+                });
             }
             if prove(&hasty).is_ok() {
                 missed.push(format!("{}: nobody waits", subject.name(&sound)));

@@ -40,7 +40,7 @@ const LONG_FILES: &[&str] =
 /// No function's body is longer than this, but for those in [`LONG_FUNCTIONS`].
 const FUNCTION_LINES_MAX: usize = 70;
 /// File, function, and the lines that it may have: they may shrink, not grow.
-const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[("src/engine/executor/mod.rs", "new", 88)];
+const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[("src/engine/executor/mod.rs", "new", 78)];
 
 /// Words that no file has, split so that this one has none of them.
 const FORBIDDEN: &[&str] = &[

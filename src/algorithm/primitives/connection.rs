@@ -25,9 +25,15 @@ pub(in crate::algorithm) struct Connection {
     receives: usize,
     /// The probe's kernel gives none with lines.
     has_credits: bool,
+    by_host: bool,
 }
 
 impl Connection {
+    /// Data and counters pass through host memory.
+    pub(super) fn is_by_host(&self) -> bool {
+        self.by_host
+    }
+
     /// A connection whose Simple slots hold `slice` bytes.
     pub(super) fn new(
         request: &Request<'_>,
@@ -55,6 +61,7 @@ impl Connection {
             receives: 0,
             has_credits: !request.kernel.is_probe() || buffer.is_some(),
             buffer,
+            by_host: request.hop(from, to) == Hop::Host,
         }
     }
 

@@ -32,8 +32,12 @@ impl Nccl<'_> {
             message
         });
         let trips = line_trips(lines, (primitive.at, length), (0, 1), self.threads(place));
-        for &trip in &trips {
+        for (index, &trip) in trips.iter().enumerate() {
             self.line_in(place, primitive, receive, trip);
+            // NCCL's first trip is part of its step.
+            if receive.is_some() && (probe || index > 0) {
+                self.push(place, Op::Delay(self.request.kernel.line_trip));
+            }
             if let Some(message) = send.filter(|_| !probe || receive.is_none()) {
                 self.line_out(place, message, trip);
             }
@@ -41,7 +45,7 @@ impl Nccl<'_> {
                 self.keep(place, primitive, trip.data);
             }
         }
-        if receive.is_some() {
+        if receive.is_some() || !probe {
             self.step_end(place, credit);
         }
         if let Some(message) = send.filter(|_| probe && receive.is_some()) {
@@ -76,9 +80,6 @@ impl Nccl<'_> {
             Some(message) => self.push(place, poll(message, Action::Set)),
         }
         self.push(place, Op::WaitLoads);
-        if receive.is_some() {
-            self.push(place, Op::Delay(self.request.kernel.line_trip));
-        }
     }
 
     fn line_out(&mut self, place: Place, message: MessageId, trip: LineTrip) {
@@ -87,7 +88,8 @@ impl Nccl<'_> {
     }
 
     fn step_end(&mut self, place: Place, credit: Option<MessageId>) {
-        self.push(place, Op::Delay(self.request.kernel.step));
+        let step = self.request.kernel.step_of(self.threads(place));
+        self.push(place, Op::Delay(step));
         self.push(place, Op::BlockBarrier);
         if let Some(credit) = credit {
             self.push(place, Op::Flag(credit));

@@ -11,14 +11,18 @@ mod connection;
 mod lines;
 mod simple;
 
-use super::nccl::ring_split;
-use super::{Protocol, Request, Transport};
+use std::collections::BTreeSet;
+
+use super::nccl::{self, Algorithm, Split};
+use super::{Protocol, Request, Settled, Transport};
 use crate::fabric::LinkClass;
 use crate::schedule::build::{Builder, Part, trips};
 use crate::schedule::{Action, BufferId, Collective, Lines, MessageId, Op, Role, Schedule};
 
 use connection::Connection;
 
+/// Bytes of the sector that holds a counter of steps.
+const COUNTER_SECTOR: u32 = 32;
 /// Steps of a connection's buffer.
 pub(super) const STEPS: usize = 8;
 /// Data bytes of an LL step: 512 KiB of 8 steps, half of it flags.
@@ -28,13 +32,23 @@ pub(super) const LL128_CHUNK: u64 = 576_000;
 /// Bytes of a Simple step: 4 MiB of 8 steps.
 pub(super) const SIMPLE_STEP: u64 = 512 << 10;
 
-/// Channels and threads of a call: as the caller says, or by NCCL's rule.
-pub(super) fn shape(request: &Request<'_>) -> (u32, u32) {
-    let channels = request.blocks.unwrap_or_else(|| channels(request)).max(1);
-    match request.threads {
-        Some(threads) => (channels, threads.max(32).next_multiple_of(32)),
-        None => ring_split(request.bytes, request.ranks(), request.protocol, channels),
+/// How a call is split: as the caller says, or by NCCL's own limits.
+pub(super) fn split(request: &Request<'_>, algorithm: Algorithm, kind: Collective) -> Split {
+    let bytes = request.bytes;
+    match request.settled {
+        Some(Settled::Split(split)) => Split { bytes, ..split },
+        _ => {
+            let channels = request.blocks.unwrap_or_else(|| channels(request)).max(1);
+            let collective = nccl::Collective::of(kind).unwrap_or(nccl::Collective::AllReduce);
+            let (protocol, ranks) = (request.protocol, request.ranks());
+            Split::new(collective, algorithm, protocol, bytes, ranks, channels)
+        }
     }
+}
+
+/// First byte and length of each channel's share of a call; each holds whole elements.
+pub(super) fn shares(split: &Split) -> Vec<(u32, u32)> {
+    split.shares().into_iter().map(|(start, length)| (start as u32, length as u32)).collect()
 }
 
 /// Channels of the communicator: many where the first two ranks are joined by NVLink.
@@ -137,6 +151,17 @@ pub(super) struct Nccl<'a> {
     connections: Vec<Connection>,
     slices: Slices,
     collective: Collective,
+    /// What the blocks of each rank have run so far.
+    begun: Vec<Vec<Begun>>,
+}
+
+/// What a block has run so far.
+#[derive(Clone, Debug, Default)]
+struct Begun {
+    /// Kinds of primitives.
+    kinds: BTreeSet<(bool, bool, bool, bool)>,
+    /// Something was stored into host memory.
+    stores_to_host: bool,
 }
 
 impl<'a> Nccl<'a> {
@@ -172,12 +197,15 @@ impl<'a> Nccl<'a> {
         if let Some(start) = request.kernel.start_op(channels as usize) {
             builder.push_all(start);
         }
-        if request.protocol == Protocol::Simple {
-            builder.push_all(Op::Delay(request.kernel.simple));
-        }
+        // The blocks of a channel are groups of one thread block's warps.
+        let together = threads.iter().sum::<u32>() / channels.max(1);
+        let sends = collective == Collective::AllToAll;
+        let start = request.kernel.protocol_start(request.protocol, together, sends);
+        builder.push_all(Op::Delay(start));
         let connections = Vec::new();
         let (inputs, outputs) = (Vec::new(), Vec::new());
-        Nccl { request, builder, inputs, outputs, connections, slices, collective }
+        let begun = vec![vec![Begun::default(); threads.len()]; request.gpus.len()];
+        Nccl { request, builder, inputs, outputs, connections, slices, collective, begun }
     }
 
     /// Joins two ranks one way. `largest` bounds the chunks that will pass, bytes.
@@ -190,6 +218,7 @@ impl<'a> Nccl<'a> {
 
     /// Appends a primitive to a block.
     pub(super) fn run(&mut self, place: Place, primitive: Primitive) {
+        self.begin(place, primitive);
         match self.request.protocol {
             Protocol::Simple => self.simple(place, primitive),
             Protocol::Ll => self.lines(place, primitive, Lines::Ll),
@@ -265,6 +294,35 @@ impl<'a> Nccl<'a> {
         }
     }
 
+    /// What comes before a primitive: a look at the counters of the block's connections when it is
+    /// the first, and its code when it is the first of its kind.
+    fn begin(&mut self, place: Place, primitive: Primitive) {
+        let Place { rank, block } = place;
+        let ends = [primitive.receive, primitive.send];
+        let by_host = ends.iter().flatten().any(|&id| self.connections[id].is_by_host());
+        let begun = &mut self.begun[rank as usize][block];
+        begun.stores_to_host |= by_host;
+        let (first, count) = (begun.kinds.is_empty(), begun.kinds.len());
+        let (receive, send) = (primitive.receive.is_some(), primitive.send.is_some());
+        begun.kinds.insert((receive, primitive.own, send, primitive.copy));
+        let new = begun.kinds.len() > count;
+        if self.request.kernel.is_probe() {
+            return;
+        }
+        if first && by_host {
+            // Counters in host memory are read over the link before anything else can be.
+            let gpu = self.request.gpus[rank as usize];
+            let memory = self.request.fabric.home_memory[gpu as usize];
+            let read = memory.and_then(|memory| {
+                self.request.fabric.read_latency(gpu as usize, memory, COUNTER_SECTOR)
+            });
+            self.push(place, Op::Delay(read.unwrap_or_default()));
+        }
+        if new && !first {
+            self.push(place, Op::Delay(self.request.kernel.code(self.request.protocol)));
+        }
+    }
+
     /// Gives a block of one rank another number of threads.
     pub(super) fn set_threads(&mut self, place: Place, threads: u32) {
         self.builder.set_threads(place.rank, place.block, threads);
@@ -280,6 +338,17 @@ impl<'a> Nccl<'a> {
 
     /// The finished schedule.
     pub(super) fn finish(mut self) -> Schedule {
+        for rank in 0..self.request.ranks() {
+            for block in 0..self.begun[rank as usize].len() {
+                let place = Place { rank, block };
+                self.push(place, Op::WaitPosts);
+                // A kernel ends when its stores to host memory are visible.
+                let to_host = self.begun[rank as usize][block].stores_to_host;
+                if to_host && !self.request.kernel.is_probe() {
+                    self.push(place, Op::Fence);
+                }
+            }
+        }
         if !self.request.kernel.is_probe() {
             self.builder.push_all(Op::Delay(self.request.kernel.end));
         }

@@ -28,23 +28,25 @@ impl Nccl<'_> {
             let receive = primitive.receive.and_then(|id| self.receiving(id));
             let send = primitive.send.and_then(|id| self.sending(id));
             if let Some(end) = receive {
-                self.push(place, Op::PollFlag { message: end.flag, acquire: false });
+                self.push(place, Op::PollStep(end.flag));
             }
             if let Some(credit) = send.and_then(|end| end.credit) {
                 self.push(place, Op::PollCredit(credit));
             }
+            if length > 0 {
+                self.push(place, Op::BlockBarrier);
+                let slice = self.request.kernel.slice_of(self.threads(place));
+                self.push(place, Op::Delay(slice));
+                self.slice_data(place, primitive, data, receive, send);
+            } else {
+                self.push(place, Op::Delay(self.request.kernel.empty_slice));
+            }
             self.push(place, Op::BlockBarrier);
-            self.push(place, Op::Delay(self.request.kernel.slice));
-            self.slice_data(place, primitive, data, receive, send);
-            self.push(place, Op::BlockBarrier);
-            if let Some(credit) = receive.and_then(|end| end.credit) {
-                self.push(place, Op::Flag(credit));
+            if let Some(message) = receive.and_then(|end| end.credit) {
+                self.push(place, Op::Post { message, fenced: false });
             }
             if let Some(end) = send {
-                if length > 0 {
-                    self.push(place, Op::Fence);
-                }
-                self.push(place, Op::Flag(end.flag));
+                self.push(place, Op::Post { message: end.flag, fenced: length > 0 });
             }
         }
     }
@@ -104,6 +106,7 @@ impl Nccl<'_> {
                 }
             }
             self.push(place, Op::WaitLoads);
+            self.push(place, Op::Delay(self.request.kernel.group));
             for part in group {
                 let own = Part { offset: data.offset + part.offset, bytes: part.bytes };
                 if let Some(end) = send {

@@ -4,6 +4,7 @@
 mod copy;
 mod multicast;
 mod ops;
+mod post;
 
 use super::arrival::Arrivals;
 use super::event_queue::EventQueue;
@@ -140,6 +141,26 @@ struct Actor {
     copy: CopyState,
 }
 
+impl Actor {
+    fn new(block: u32, warp: u32) -> Actor {
+        Actor {
+            block,
+            warp,
+            position: 0,
+            call: 0,
+            outstanding: 0,
+            loads_done: Time::ZERO,
+            store_free: Time::ZERO,
+            poll_number: 0,
+            poll_sent: Time::ZERO,
+            poll_round_trip: Time::ZERO,
+            turns: 0,
+            state: State::Running,
+            copy: CopyState::default(),
+        }
+    }
+}
+
 /// A block's state.
 struct BlockState<'a> {
     rank: u32,
@@ -152,6 +173,10 @@ struct BlockState<'a> {
     store_free: Time,
     load_free: Time,
     at_barrier: u32,
+    /// When the last post has left.
+    posted: Time,
+    /// When a thread last looked at a counter of steps.
+    looked: Time,
     used: BlockUse,
 }
 
@@ -226,21 +251,7 @@ impl<'a, N: Network> Machine<'a, N> {
                 let count = if fused { 1 } else { block.threads.div_ceil(32).max(1) };
                 let first_actor = actors.len() as u32;
                 for warp in 0..count {
-                    actors.push(Actor {
-                        block: blocks.len() as u32,
-                        warp,
-                        position: 0,
-                        call: 0,
-                        outstanding: 0,
-                        loads_done: Time::ZERO,
-                        store_free: Time::ZERO,
-                        poll_number: 0,
-                        poll_sent: Time::ZERO,
-                        poll_round_trip: Time::ZERO,
-                        turns: 0,
-                        state: State::Running,
-                        copy: CopyState::default(),
-                    });
+                    actors.push(Actor::new(blocks.len() as u32, warp));
                 }
                 running += if block.background { 0 } else { count };
                 blocks.push(BlockState {
@@ -254,6 +265,8 @@ impl<'a, N: Network> Machine<'a, N> {
                     store_free: Time::ZERO,
                     load_free: Time::ZERO,
                     at_barrier: 0,
+                    posted: Time::ZERO,
+                    looked: Time::ZERO,
                     used: BlockUse::default(),
                 });
             }
@@ -378,7 +391,9 @@ impl<'a, N: Network> Machine<'a, N> {
         let back = at + model.load_return;
         record.poll_round_trip = back.saturating_sub(record.poll_sent);
         if seen {
-            self.resume(actor, back + model.poll_extra(acquire));
+            let (extra, ago) = (model.poll_extra(acquire), record.poll_round_trip / 2);
+            self.note_look(actor, back, ago);
+            self.resume(actor, back + extra);
         } else {
             self.queue.push(back + model.poll_loop, Wrapped::Repoll(actor));
         }
@@ -399,7 +414,9 @@ impl<'a, N: Network> Machine<'a, N> {
             return;
         }
         let at = visible + (round_trip + model.poll_loop) / 2 + round_trip / 2;
-        self.resume(actor, at + model.poll_extra(acquire));
+        let extra = model.poll_extra(acquire);
+        self.note_look(actor, at, round_trip / 2);
+        self.resume(actor, at + extra);
     }
 
     /// Lets an actor go on with its next operation at `at`.
@@ -421,7 +438,9 @@ impl<'a, N: Network> Machine<'a, N> {
         } else {
             (visible + model.poll_detect).max(started + model.poll_found)
         };
-        self.resume(actor, seen + model.poll_extra(acquire));
+        let (extra, ago) = (model.poll_extra(acquire), model.local_load / 2);
+        self.note_look(actor, seen, ago);
+        self.resume(actor, seen + extra);
     }
 
     /// When the last of the slots is visible; if one is not marked yet, the actor waits for it.

@@ -5,7 +5,7 @@ use super::super::observer::Observer;
 use super::super::slots::SlotRange;
 use super::{Machine, State, pieces};
 use crate::fabric::{EndpointId, LinkClass};
-use crate::schedule::{BufferId, Executor as BlockExecutor, MessageId, Op, WARP_BYTES};
+use crate::schedule::{BufferId, MessageId, Op, WARP_BYTES};
 use crate::topology::TrafficKind;
 use crate::units::Time;
 
@@ -16,7 +16,7 @@ const LINE: u32 = 128;
 /// Bytes of a flag.
 pub(super) const FLAG: u32 = 4;
 /// Bytes of the sector that a poll of a flag reads.
-const SECTOR: u32 = 32;
+pub(super) const SECTOR: u32 = 32;
 
 /// What comes of one operation.
 pub(super) enum Next {
@@ -143,6 +143,9 @@ impl<N: Network> Machine<'_, N> {
             Op::Flag(_)
             | Op::PollFlag { .. }
             | Op::PollCredit(_)
+            | Op::PollStep(_)
+            | Op::Post { .. }
+            | Op::WaitPosts
             | Op::SignalPeers { .. }
             | Op::PollPeers { .. }
             | Op::Fence
@@ -150,12 +153,7 @@ impl<N: Network> Machine<'_, N> {
             {
                 Next::Now
             }
-            Op::Flag(message) => {
-                let slots = SlotRange::one(self.slot(actor, message, 0));
-                let record = self.schedule.messages[message as usize];
-                let store = self.sm_store(block, record.home, record.bytes);
-                self.store(actor, block, Store { slots, ..store })
-            }
+            Op::Flag(message) => self.flag(actor, block, message),
             Op::PollFlag { message, acquire } => {
                 let slot = SlotRange::one(self.slot(actor, message, 0));
                 self.poll(actor, block, message, slot, SECTOR, acquire)
@@ -171,6 +169,9 @@ impl<N: Network> Machine<'_, N> {
                 self.poll(actor, block, base + index, slots, SECTOR, acquire)
             }
             Op::Fence => self.fence(block),
+            Op::PollStep(message) => self.poll_step(actor, block, message),
+            Op::Post { message, fenced } => self.post(actor, block, message, fenced),
+            Op::WaitPosts => Next::At(self.blocks[block].posted.max(self.now)),
             Op::BlockBarrier => self.block_barrier(actor, block),
             Op::Copy { .. } => self.copy_start(actor, block),
             Op::LoadReduce { .. }
@@ -179,6 +180,14 @@ impl<N: Network> Machine<'_, N> {
             | Op::FlagAll { .. }
             | Op::AtomicPeers { .. } => self.for_group(actor, block, op),
         }
+    }
+
+    /// Stores a flag message.
+    fn flag(&mut self, actor: ActorId, block: usize, message: MessageId) -> Next {
+        let slots = SlotRange::one(self.slot(actor, message, 0));
+        let record = self.schedule.messages[message as usize];
+        let store = self.sm_store(block, record.home, record.bytes);
+        self.store(actor, block, Store { slots, ..store })
     }
 
     /// Stores an actor's part of a message.
@@ -475,7 +484,7 @@ impl<N: Network> Machine<'_, N> {
         issued
     }
 
-    fn poll(
+    pub(super) fn poll(
         &mut self,
         actor: ActorId,
         block: usize,
@@ -540,32 +549,12 @@ impl<N: Network> Machine<'_, N> {
         let (message, bytes) = match op {
             Op::Poll { message, bytes, .. } => (message, self.share(actor, bytes).1),
             Op::PollEach { base, count, bytes, .. } => (base, count * self.share(actor, bytes).1),
-            Op::PollFlag { message, .. } | Op::PollCredit(message) => (message, SECTOR),
+            Op::PollFlag { message, .. } | Op::PollCredit(message) | Op::PollStep(message) => {
+                (message, SECTOR)
+            }
             Op::PollPeers { base, index, .. } => (base + index, SECTOR),
             _ => return,
         };
         self.poll_load(actor, block, message, slots, bytes);
-    }
-
-    /// A system fence: a constant, or what queued stores need to leave.
-    fn fence(&mut self, block: usize) -> Next {
-        if self.blocks[block].executor == BlockExecutor::CopyEngine {
-            return Next::Now;
-        }
-        let gpu = self.blocks[block].gpu;
-        let model = &self.fabric.gpus[gpu as usize];
-        let drained = self.network.drain(gpu, self.now);
-        // The block's own stores are outstanding, local ones too.
-        let mut cost =
-            if self.blocks[block].actor_count > 1 { model.fence_block } else { model.fence };
-        if drained > Time::ZERO {
-            cost = cost.max(drained + model.fence_drain);
-        }
-        if self.last_nvlink_store[gpu as usize]
-            .is_some_and(|last| self.now < last + model.fence_nvlink)
-        {
-            cost = cost.max(model.fence_nvlink);
-        }
-        Next::At(self.now + cost)
     }
 }

@@ -1,7 +1,7 @@
 //! Rows of sizes and times of a collective: what nccl-tests measures, in text or JSON.
 
 use super::{Reading, about};
-use crate::measurement::{NcclCall, Run};
+use crate::measurement::{Launches, NcclCall, Run};
 use crate::schedule::Collective;
 
 /// Up to here a call is summarised as a small one.
@@ -167,8 +167,8 @@ impl Test {
                 numa_per_socket: 1,
                 gpus: gpus.clone(),
                 bytes: row.bytes,
-                in_graph: false,
-                launched_in_turn: in_turn,
+                launches: if in_turn { Launches::InTurn(None) } else { Launches::AtOnce },
+                in_graph: self.graph,
                 first_of: self.iterations.filter(|count| *count <= FEW_CALLS),
             };
             add(reading, row, call);

@@ -1,11 +1,11 @@
 //! Rows of collectives in `observations.csv`: NCCL's, and kernels of serving libraries.
 
 use super::standard::about;
-use super::{Sink, serving, told};
+use super::{Sink, hosts, serving, told};
 use crate::algorithm::Implementation;
 use crate::error::Result;
 use crate::measurement::table::Row;
-use crate::measurement::{KernelCall, NcclCall, Run};
+use crate::measurement::{KernelCall, Launches, NcclCall, Run};
 use crate::schedule::Collective;
 
 /// Up to here a call is summarised as a small one.
@@ -47,6 +47,11 @@ pub(super) fn time_us(row: &Row) -> Result<f64> {
 pub(super) fn size(row: &Row) -> Result<u64> {
     let text = row.column("size_bytes")?;
     text.parse().map_err(|_| row.wrong(format!("`{text}` is no number of bytes")))
+}
+
+/// Whether a machine's constants of NCCL were fitted to its rows of so many GPUs: two.
+fn fitted_to_pairs(machine: &str, ranks: u32) -> bool {
+    ranks == 2 && matches!(machine, "aic-a100sxm-x8" | "aic-h100sxm-x8" | "aic-b200-x8")
 }
 
 /// Rows summarised together: behind NVSwitches all GPUs are alike, elsewhere their count matters.
@@ -100,6 +105,21 @@ fn in_turn(sink: &Sink, condition: &str) -> bool {
     grouped || condition.contains("one process (")
 }
 
+/// How a row's calls were launched, and whether the host's launches were read off it.
+fn launches(sink: &Sink, row: &Row, collective: Collective) -> Result<(Launches, bool)> {
+    if !in_turn(sink, row.column("condition")?) {
+        return Ok((Launches::AtOnce, false));
+    }
+    let Some(host) = hosts::host(&sink.machine)? else {
+        return Ok((Launches::InTurn(None), false));
+    };
+    let each = match collective {
+        Collective::AllToAll => host.send_launch_ns,
+        _ => host.launch_ns,
+    };
+    Ok((Launches::InTurn(Some(each)), size(row)? <= host.fitted_up_to_bytes))
+}
+
 /// The version that a row tells, and that assumed where the machine's source tells none.
 fn version(sink: &Sink, condition: &str) -> Option<(String, bool)> {
     if let Some((_, told)) = condition.split_once("NCCL ") {
@@ -140,7 +160,10 @@ fn nccl(sink: &mut Sink, row: &Row) -> Result<()> {
         Some((version, assumed)) if row.column("channels")?.is_empty() => {
             chosen(sink, row, collective, version, assumed)
         }
-        _ => told::nccl(sink, row, in_turn(sink, condition)),
+        _ => {
+            let launches = launches(sink, row, collective)?.0;
+            told::nccl(sink, row, launches)
+        }
     }
 }
 
@@ -166,14 +189,19 @@ fn chosen(
     let (ranks, bytes) = (row.count(row.column("ranks")?)?, size(row)?);
     let condition = row.column("condition")?;
     let bench = condition.contains("all_reduce_bench");
+    let (launches, launches_fitted) = launches(sink, row, collective)?;
     let class = match bytes > SMALL_BYTES {
+        _ if launches_fitted => ", launches",
         true if row.column("metric")? == "bus_bandwidth" && !bench => ", peaks",
         true => ", over 256 KB",
         false => "",
     };
+    let pairs = fitted_to_pairs(&sink.machine, ranks);
+    let class = format!("{}{class}", if pairs { " 2 GPUs" } else { "" });
     let what = format!("NCCL {}{}", collective.title(), forced(row)?);
-    let experiment = experiment(sink, &what, ranks, class);
+    let experiment = experiment(sink, &what, ranks, &class);
     let mut about = about(sink, row, experiment, format!("{ranks} GPUs {bytes} B {condition}"))?;
+    about.fit |= launches_fitted || pairs;
     about.note = match assumed {
         true => format!("version assumed: {version}"),
         false => String::new(),
@@ -187,8 +215,8 @@ fn chosen(
         numa_per_socket: if sink.machine == "4090x8-epyc7542-2s" { 4 } else { 1 },
         gpus: (0..ranks).collect(),
         bytes,
-        launched_in_turn: in_turn(sink, condition),
-        in_graph: condition.contains("calls in a graph"),
+        launches,
+        in_graph: ["CUDA graph", "calls in a graph"].iter().any(|told| condition.contains(told)),
         first_of: condition.contains("-n 5 ").then_some(5),
     });
     sink.add(row, about, run, 0, (time_us(row)?, "us"));

@@ -3,6 +3,7 @@
 mod collective;
 mod contention;
 mod host_links;
+mod hosts;
 mod nvlink_pair;
 mod one_link;
 mod probe;

@@ -5,12 +5,13 @@ use crate::algorithm::{Implementation, Protocol};
 use crate::error::Result;
 use crate::measurement::table::{Row, with_header, without_header};
 use crate::measurement::{Carrier, Copy, KernelCall, Load, LoadKind, Memory, Pair, Run};
+use crate::schedule::Collective;
 
 const PEER: Memory = Memory::Gpu(1);
 /// Channels that NCCL opened on this machine, logged (README.md of the folder).
 const CHANNELS: u32 = 24;
-/// NCCL through host memory opens two.
-const CHANNELS_BY_HOST: u32 = 16;
+/// As logged through host memory (`tests/data/nccl/h200x2/README.md`).
+const CHANNELS_BY_HOST: u32 = 4;
 /// Blocks and threads of `sm_both_ways`, which its row does not state: as of the largest `sm_peer`
 /// row.
 const BOTH_WAYS: (u32, u32) = (132, 512);
@@ -107,18 +108,19 @@ fn both_ways(sink: &mut Sink, row: &Row) -> Result<()> {
 /// All of `nccl.csv`.
 pub(super) fn nccl(sink: &mut Sink, file: &str, text: &str) -> Result<()> {
     for row in with_header(file, text)? {
-        if row.column("collective")? != "all_reduce" {
-            sink.skip(&row, "NCCL's all-gather has no schedule yet");
-            continue;
-        }
-        nccl_row(sink, &row)?;
+        let word = row.column("collective")?;
+        let Some(collective) = Collective::from_name(word) else {
+            return Err(row.wrong(format!("there is no collective `{word}`")));
+        };
+        nccl_row(sink, &row, collective)?;
     }
     Ok(())
 }
 
-fn nccl_row(sink: &mut Sink, row: &Row) -> Result<()> {
-    let (setting, bytes) = (row.column("setting")?, row.count(row.column("bytes")?)?);
+fn nccl_row(sink: &mut Sink, row: &Row, collective: Collective) -> Result<()> {
+    let setting = row.column("setting")?;
     let ranks = row.count(row.column("ranks")?)?;
+    let bytes = u64::from(row.count(row.column("bytes")?)?);
     let by_host = setting == "P2P_off_SHM";
     // By host memory the times bend between 262,144 and 458,752 bytes, not at 1 MiB.
     let ll_max = if by_host { 1 << 18 } else { 1 << 20 };
@@ -132,15 +134,17 @@ fn nccl_row(sink: &mut Sink, row: &Row) -> Result<()> {
     };
     let gpus = (0..ranks).collect();
     let run = Run::Collective(KernelCall {
+        collective,
         protocol,
         blocks: Some(channels),
         carrier,
-        ..KernelCall::all_reduce("ring", Implementation::Nccl, gpus, u64::from(bytes))
+        ..KernelCall::all_reduce("ring", Implementation::Nccl, gpus, bytes)
     });
     let median = row.number(row.column("median_us")?)?;
     // What NCCL chose was logged for a part of the sizes only.
     let fit = setting != "free";
-    let about = About::new(format!("NCCL {setting}"), format!("all_reduce {bytes} B")).fit(fit);
+    let text = format!("{} {bytes} B", collective.name());
+    let about = About::new(format!("NCCL {setting}"), text).fit(fit);
     let about = if fit && carrier == Carrier::Peer {
         about
     } else {

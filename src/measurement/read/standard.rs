@@ -139,7 +139,7 @@ fn pair(row: &Row) -> Result<(u32, u32)> {
 /// Whether a machine's constants were fitted to these rows.
 fn is_fit(machine: &str, experiment: &str) -> bool {
     match machine {
-        "wrx90-7955wx-2xpm50100-flat-8gpu" => true,
+        "wrx90-7955wx-2xpm50100-flat-8gpu" | "h200x2-nccl" => true,
         "dual-turin-9575f-direct-8gpu" => experiment.starts_with("p2p_bandwidth"),
         "asus-esc8000a-e13p-2xpex890xx-8gpu" => {
             matches!(experiment, "p2p_bandwidth" | "p2p_latency")

@@ -7,7 +7,7 @@ use crate::algorithm::ring::LL_BYTES_A_RANK;
 use crate::algorithm::{Implementation, Protocol};
 use crate::error::Result;
 use crate::measurement::table::Row;
-use crate::measurement::{Carrier, KernelCall, Run};
+use crate::measurement::{Carrier, KernelCall, Launches, Run};
 
 /// The protocol that is told, or that the sizes at which NCCL left LL on like machines suggest.
 fn protocol(told: &str, bytes: u64, ranks: u32) -> Protocol {
@@ -32,7 +32,7 @@ fn carrier(condition: &str) -> Carrier {
 }
 
 /// One row.
-pub(super) fn nccl(sink: &mut Sink, row: &Row, launched_in_turn: bool) -> Result<()> {
+pub(super) fn nccl(sink: &mut Sink, row: &Row, launches: Launches) -> Result<()> {
     let (ranks, bytes) = (row.count(row.column("ranks")?)?, size(row)?);
     let (condition, note) = (row.column("condition")?, row.column("note")?);
     let told = row.column("protocol")?.to_uppercase();
@@ -44,7 +44,7 @@ pub(super) fn nccl(sink: &mut Sink, row: &Row, launched_in_turn: bool) -> Result
         protocol,
         blocks: if channels.is_empty() { None } else { Some(row.count(channels)?) },
         carrier: carrier(condition),
-        launched_in_turn,
+        launches,
         ..KernelCall::all_reduce("ring", Implementation::Nccl, gpus, bytes)
     });
     let large = if bytes > SMALL_BYTES { ", over 256 KB" } else { "" };

@@ -65,6 +65,7 @@ impl Doing {
             Op::Write { .. }
             | Op::Send { .. }
             | Op::Flag(_)
+            | Op::Post { .. }
             | Op::SignalPeers { .. }
             | Op::AtomicPeers { .. }
             | Op::Move { .. }
@@ -76,8 +77,9 @@ impl Doing {
             | Op::PollEach { .. }
             | Op::PollFlag { .. }
             | Op::PollCredit(_)
+            | Op::PollStep(_)
             | Op::PollPeers { .. } => Doing::Wait,
-            Op::Fence | Op::BlockBarrier => Doing::Sync,
+            Op::Fence | Op::WaitPosts | Op::BlockBarrier => Doing::Sync,
             Op::Copy { .. } => Doing::Copy,
         }
     }

@@ -220,8 +220,8 @@ impl<'a> Machine<'a> {
                 let each = message..message + 1;
                 return self.poll_each((rank, block), each, (offset, bytes), data, action);
             }
-            Op::Flag(message) => self.flags[message as usize] = true,
-            Op::PollFlag { message, .. } | Op::PollCredit(message) => {
+            Op::Flag(message) | Op::Post { message, .. } => self.flags[message as usize] = true,
+            Op::PollFlag { message, .. } | Op::PollCredit(message) | Op::PollStep(message) => {
                 return Ok(self.flags[message as usize]);
             }
             Op::PollEach { base, count, offset, bytes, data, action } => {
@@ -241,7 +241,12 @@ impl<'a> Machine<'a> {
                 self.move_data(rank, (from, from_offset), (to, to_offset), bytes)?;
             }
             Op::Copy { from, to, bytes, .. } => self.move_data(rank, (from, 0), (to, 0), bytes)?,
-            Op::KernelStart(_) | Op::Delay(_) | Op::WaitLoads | Op::Fence | Op::BlockBarrier => {}
+            Op::KernelStart(_)
+            | Op::Delay(_)
+            | Op::WaitLoads
+            | Op::WaitPosts
+            | Op::Fence
+            | Op::BlockBarrier => {}
         }
         Ok(true)
     }

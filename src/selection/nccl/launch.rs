@@ -1,8 +1,6 @@
 //! How many channels a communicator has, and how many channels and threads a call gets
 //! (`graph/connect.cc`, `graph/paths.cc`, `enqueue.cc`).
 
-use serde::Serialize;
-
 use super::constants::Constants;
 use super::environment::Settings;
 use super::graph::Graph;
@@ -10,6 +8,7 @@ use super::tables::{Generation, index};
 use super::tune::Communicator;
 use crate::algorithm::Protocol;
 use crate::algorithm::nccl::{Algorithm, CHANNELS_MAX, Collective, Split, threads_max, threshold};
+use crate::algorithm::p2p::P2p;
 
 /// Channels of a communicator for rings and trees: each channel of the search twice, then what the
 /// settings ask for. `capability` is the lowest compute capability x 10.
@@ -101,90 +100,36 @@ pub fn most_threads(
     })
 }
 
-/// Channels of send and receive inside a machine.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct P2p {
-    /// Channels of all.
-    pub channels: u32,
-    /// Most channels to one peer.
-    pub channels_a_peer: u32,
-    /// Bytes of a step in Simple.
-    pub chunk: u64,
-    ll_step: u64,
-    ll_max: u64,
-    parts_follow_ll: bool,
-    ranks: u32,
-}
-
-impl P2p {
-    /// With so many channels to a peer (two, or two for each NVLink of the thinnest pair, as NCCL logs
-    /// them at its start); `all_nvlink`: NVLink joins every two ranks.
-    pub fn new(
-        constants: &Constants,
-        comm: &Communicator,
-        settings: &Settings,
-        channels_a_peer: u32,
-        all_nvlink: bool,
-    ) -> P2p {
-        let (least, most) = settings.p2p_channels;
-        let channels = comm.channels.min(most.unwrap_or(CHANNELS_MAX)).max(least.unwrap_or(1));
-        let channels = channels.next_power_of_two();
-        let (pcie, over_nvlink) = settings.p2p_chunks;
-        let chunk = if comm.machines > 1 {
-            constants.p2p_chunk.network
-        } else if all_nvlink {
-            over_nvlink.unwrap_or(constants.p2p_chunk.nvlink)
-        } else {
-            pcie.unwrap_or(constants.p2p_chunk.pcie)
-        };
-        let simple = settings.buffers[2].unwrap_or(constants.buffers.simple);
-        P2p {
-            channels,
-            channels_a_peer: channels_a_peer.min(channels),
-            chunk: chunk.min(simple / STEPS),
-            ll_step: settings.buffers[0].unwrap_or(constants.buffers.ll) / STEPS,
-            ll_max: settings.p2p_ll_max.unwrap_or(constants.p2p_ll_max),
-            parts_follow_ll: constants.p2p_parts_follow_ll,
-            ranks: comm.ranks,
-        }
-    }
-
-    /// In how many parts, each on a channel of its own, `bytes` go to a peer, and in which
-    /// protocol. A rank's copy to itself (`to_self`) is never LL.
-    pub fn parts(&self, bytes: u64, to_self: bool) -> (u32, Protocol) {
-        let mut least = self.channels_a_peer;
-        while least * self.ranks > self.channels && least > 1 {
-            least /= 2;
-        }
-        let fits = |parts: u32| !to_self && bytes <= u64::from(parts) * self.ll_max;
-        let early_ll = self.parts_follow_ll && fits(self.channels_a_peer);
-        let step = if early_ll { self.ll_step } else { self.chunk };
-        let mut parts = u64::from(least).min(bytes.div_ceil(step / 8)).max(1) as u32;
-        // A part has at most 32 steps.
-        while bytes.div_ceil(u64::from(parts)) > 32 * step && parts <= self.channels_a_peer / 2 {
-            parts *= 2;
-        }
-        let ll = if self.parts_follow_ll { early_ll } else { fits(parts) };
-        (parts, if ll { Protocol::Ll } else { Protocol::Simple })
-    }
-
-    /// First channel of the round in which rank r sends to r + `round`: the round's number with its
-    /// bits reversed, so that successive rounds are far apart.
-    pub fn first_channel(&self, round: u32) -> u32 {
-        let bits = self.channels.ilog2();
-        if bits == 0 { 0 } else { round.reverse_bits() >> (32 - bits) }
-    }
-
-    /// Channels, and so blocks, that an all-to-all of `bytes` to each rank keeps busy.
-    pub fn all_to_all_blocks(&self, bytes: u64) -> u32 {
-        let mut busy = 0u64;
-        for round in 0..self.ranks {
-            let (parts, _) = self.parts(bytes, round == 0);
-            for part in 0..parts {
-                busy |= 1 << ((self.first_channel(round) + part) % self.channels);
-            }
-        }
-        busy.count_ones()
+/// Channels and chunks of sends and receives, with so many channels to a peer (two, or two for each
+/// NVLink of the thinnest pair, as NCCL logs them at its start); `all_nvlink`: NVLink joins every two
+/// ranks.
+pub fn p2p(
+    constants: &Constants,
+    comm: &Communicator,
+    settings: &Settings,
+    channels_a_peer: u32,
+    all_nvlink: bool,
+) -> P2p {
+    let (least, most) = settings.p2p_channels;
+    let channels = comm.channels.min(most.unwrap_or(CHANNELS_MAX)).max(least.unwrap_or(1));
+    let channels = channels.next_power_of_two();
+    let (pcie, over_nvlink) = settings.p2p_chunks;
+    let chunk = if comm.machines > 1 {
+        constants.p2p_chunk.network
+    } else if all_nvlink {
+        over_nvlink.unwrap_or(constants.p2p_chunk.nvlink)
+    } else {
+        pcie.unwrap_or(constants.p2p_chunk.pcie)
+    };
+    let simple = settings.buffers[2].unwrap_or(constants.buffers.simple);
+    P2p {
+        channels,
+        channels_a_peer: channels_a_peer.min(channels),
+        chunk: chunk.min(simple / STEPS),
+        ll_step: settings.buffers[0].unwrap_or(constants.buffers.ll) / STEPS,
+        ll_max: settings.p2p_ll_max.unwrap_or(constants.p2p_ll_max),
+        parts_follow_ll: constants.p2p_parts_follow_ll,
+        ranks: comm.ranks,
     }
 }
 

@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::beliefs::Beliefs;
 use super::constants::Constants;
 use super::environment::Settings;
-use super::graph::GraphFile;
+use super::graph::{GraphFile, PathType};
 use super::inventory::Inventory;
-use super::launch::{channels, split};
+use super::launch::{channels, p2p, split};
 use super::path::Paths;
 use super::search::{Graphs, search_rest};
 use super::survey::{Detection, survey};
@@ -18,7 +18,8 @@ use super::transport::{Hop, hops};
 use super::tune::{Call, Choice, Communicator, Cpu, Model, Row};
 use super::version::Version;
 use crate::algorithm::Protocol;
-use crate::algorithm::nccl::{Algorithm, Collective, Launch, Split};
+use crate::algorithm::nccl::{Algorithm, CHANNELS_MAX, Collective, Launch, Split};
+use crate::algorithm::p2p::P2p;
 use crate::error::Result;
 use crate::fabric::Calibration;
 use crate::topology::Topology;
@@ -153,7 +154,8 @@ impl Setup {
         (split.shares().len() as u32, split.launch())
     }
 
-    fn split(
+    /// A call before it is split, with the limits of this communicator.
+    pub fn split(
         &self,
         collective: Collective,
         algorithm: Algorithm,
@@ -169,6 +171,25 @@ impl Setup {
             protocol,
             bytes,
         )
+    }
+
+    /// How sends and receives are shared out: two channels to a peer, or two for each NVLink of the
+    /// thinnest pair.
+    pub fn p2p(&self) -> P2p {
+        let system = &self.system;
+        let each = self.beliefs.nvlink(system.least_capability());
+        let (mut fewest, mut all_nvlink) = (CHANNELS_MAX, true);
+        for (from, &a) in system.gpus.iter().enumerate() {
+            for (to, &b) in system.gpus.iter().enumerate().filter(|&(to, _)| to != from) {
+                let path = self.paths.between(a, b);
+                let joined = path.kind == PathType::Nvl && self.paths.peer(from, to).direct;
+                let links = if joined { (path.gb_per_s / each).floor().max(1.0) as u32 } else { 1 };
+                fewest = fewest.min(2 * links);
+                all_nvlink &= joined;
+            }
+        }
+        let to_peer = fewest.next_power_of_two();
+        p2p(&self.constants, &self.communicator, &self.settings, to_peer, all_nvlink)
     }
 
     /// NCCL's whole table for a call, in its order.

@@ -48,7 +48,7 @@ fn expected(fabric: &Fabric, schedule: &Schedule) -> Vec<u64> {
                 Op::Send { message: to, bytes, .. } => {
                     add(fabric, &mut payload, program.gpu, message(to).home, bytes)
                 }
-                Op::Flag(to) => {
+                Op::Flag(to) | Op::Post { message: to, .. } => {
                     add(fabric, &mut payload, program.gpu, message(to).home, message(to).bytes)
                 }
                 Op::SignalPeers { base, index, count } => {
@@ -81,6 +81,8 @@ fn expected(fabric: &Fabric, schedule: &Schedule) -> Vec<u64> {
                 | Op::PollEach { .. }
                 | Op::PollFlag { .. }
                 | Op::PollCredit(_)
+                | Op::PollStep(_)
+                | Op::WaitPosts
                 | Op::PollPeers { .. }
                 | Op::Fence
                 | Op::BlockBarrier => {}

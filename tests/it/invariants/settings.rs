@@ -61,7 +61,7 @@ fn acs_redirect_goes_by_the_root_complex_and_takes_longer() {
             let after = redirected.time(&redirected.schedule(choice, 43_008), fidelity);
             let place = format!("{} {:?}, {model}", choice.0.name, choice.1);
             // The slowest step of a ring or a barrier passes the root complex anyway.
-            let least = before.as_us() * (1.0 - anomaly(fidelity));
+            let least = before.as_us() * (1.0 - anomaly(fidelity, choice));
             assert!(after.as_us() >= least, "{place}: {before} before, {after} after");
         }
     }
@@ -91,7 +91,7 @@ fn the_iommu_slows_what_passes_a_root_port() {
                 let before = off.time(&off.schedule(choice, 43_008), fidelity);
                 let after = on.time(&on.schedule(choice, 43_008), fidelity);
                 let place = format!("{name}, {} {:?}, {model}", choice.0.name, choice.1);
-                let least = before.as_us() * (1.0 - anomaly(fidelity));
+                let least = before.as_us() * (1.0 - anomaly(fidelity, choice));
                 assert!(after.as_us() >= least, "{place}: {before} before, {after} after");
             }
         }

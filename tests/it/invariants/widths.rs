@@ -61,8 +61,10 @@ fn check(rig: &Rig, link: Option<usize>, by: Cut, choice: Choice, bytes: u64) {
         // for one memory after another in the same order: packets then block each other less.
         let least = match (fidelity, link) {
             (Fidelity::Packet, Some(_)) => before * (1.0 - OUT_OF_STEP),
-            (Fidelity::MaxMin, Some(_)) => before * (1.0 - LEFT_TO_OTHERS),
-            _ => before * (1.0 - anomaly(fidelity)),
+            (Fidelity::MaxMin, Some(_)) => {
+                before * (1.0 - anomaly(fidelity, choice).max(LEFT_TO_OTHERS))
+            }
+            _ => before * (1.0 - anomaly(fidelity, choice)),
         };
         assert!(after >= least, "{place}: {before} us before, {after} us after");
     }

@@ -1,5 +1,6 @@
 //! nccl-tests, text and JSON.
 
+use collsim::measurement::Launches;
 use collsim::schedule::Collective;
 
 use super::{calls, log, reasons, refused, times};
@@ -38,8 +39,8 @@ fn a_whole_log() {
     let (call, _) = calls(&log)[0];
     assert_eq!((call.collective, call.gpus.as_slice()), (Collective::AllReduce, &[0, 3][..]));
     assert_eq!(
-        (call.version.as_str(), call.launched_in_turn, call.first_of),
-        ("22902", true, None)
+        (call.version.as_str(), call.launches, call.first_of),
+        ("22902", Launches::InTurn(None), None)
     );
     assert_eq!(log.warnings, [""; 0]);
     assert_eq!(log.record.observations[0].id, "run.log:12 2 GPUs 1024 B float");
@@ -192,7 +193,7 @@ fn the_json_of_all_versions() {
     let read = log("run.json", json);
     assert_eq!(times(&read), [(1024, 11.0), (2048, 14.0)]);
     let (call, _) = calls(&read)[0];
-    assert_eq!((call.settings.as_str(), call.launched_in_turn), ("NCCL_ALGO=Ring", false));
+    assert_eq!((call.settings.as_str(), call.launches), ("NCCL_ALGO=Ring", Launches::AtOnce));
     assert_eq!(read.warnings, ["result 3: no size or no time: left out"]);
     let cpu = json.replace("\"time\"", "\"cpu_time\"");
     assert_eq!(

@@ -1,0 +1,63 @@
+//! What a host takes to launch on its GPUs in turn: `measured/hosts.json`.
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+use crate::topology::Confidence;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hosts {
+    #[expect(dead_code, reason = "for people")]
+    comment: String,
+    fitted_up_to_bytes: u64,
+    hosts: Vec<Host>,
+}
+
+/// A host whose launches are known.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Host {
+    /// Folder of `measured/`.
+    machine: String,
+    /// A launch of a collective on one GPU, ns.
+    pub(super) launch_ns: u32,
+    /// A launch of grouped sends and receives on one GPU, ns.
+    pub(super) send_launch_ns: u32,
+    /// Rows that it was read off.
+    #[expect(dead_code, reason = "for people")]
+    source: String,
+    #[expect(dead_code, reason = "for people")]
+    confidence: Confidence,
+    /// Largest of these rows, bytes.
+    #[serde(skip)]
+    pub(super) fitted_up_to_bytes: u64,
+}
+
+/// The host of a folder, if its launches are known.
+///
+/// # Errors
+/// When the embedded file is malformed, which a test excludes.
+pub(super) fn host(machine: &str) -> Result<Option<Host>> {
+    let text = include_str!("../../../measured/hosts.json");
+    let all: Hosts = serde_json::from_str(text).map_err(|error| Error::Read {
+        file: "measured/hosts.json".into(),
+        reason: error.to_string(),
+        help: "the embedded file is damaged: this is a bug".into(),
+    })?;
+    let fitted_up_to_bytes = all.fitted_up_to_bytes;
+    let found = all.hosts.into_iter().find(|host| host.machine == machine);
+    Ok(found.map(|host| Host { fitted_up_to_bytes, ..host }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_read() {
+        let host = host("a100sxm80-x8-cw").expect("sound").expect("listed");
+        assert!(host.launch_ns > 0 && host.send_launch_ns > host.launch_ns);
+        assert!(super::host("another").expect("sound").is_none());
+    }
+}
