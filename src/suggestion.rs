@@ -28,6 +28,15 @@ pub fn did_you_mean<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a st
     nearest(wrong, candidates).map_or_else(String::new, |name| format!("did you mean `{name}`?"))
 }
 
+/// Help for a name that is not known: what was probably meant, then the names that are, led by
+/// `title`, such as "known".
+pub fn known<'a>(wrong: &str, title: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    let guess = did_you_mean(wrong, names.iter().copied());
+    let space = if guess.is_empty() { "" } else { " " };
+    format!("{guess}{space}{title}: {}", names.join(", "))
+}
+
 /// Optimal string alignment distance: three rolling rows.
 fn edit_distance(a: &[char], b: &[char]) -> usize {
     let mut before_last: Vec<usize> = vec![0; b.len() + 1];
@@ -51,6 +60,15 @@ fn edit_distance(a: &[char], b: &[char]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn known_names_are_listed_behind_the_guess() {
+        assert_eq!(
+            known("h20", "known", ["h100", "h200"]),
+            "did you mean `h200`? known: h100, h200"
+        );
+        assert_eq!(known("xyz", "there are", ["h100"]), "there are: h100");
+    }
 
     #[test]
     fn slips_are_recognised() {

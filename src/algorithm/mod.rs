@@ -36,7 +36,7 @@ mod waiting;
 use crate::error::{Error, Result};
 use crate::fabric::{EndpointId, Fabric};
 use crate::schedule::{Collective, Schedule};
-use crate::suggestion::did_you_mean;
+use crate::suggestion::known;
 
 use nccl::Split;
 use p2p::P2p;
@@ -263,13 +263,8 @@ pub fn of(collective: Collective) -> impl Iterator<Item = &'static Algorithm> {
 /// When there is none, with the names that are.
 pub fn find(collective: Collective, name: &str) -> Result<&'static Algorithm> {
     of(collective).find(|algorithm| algorithm.name == name).ok_or_else(|| {
-        let known: Vec<&str> = of(collective).map(|algorithm| algorithm.name).collect();
-        let guess = did_you_mean(name, known.iter().copied());
-        let space = if guess.is_empty() { "" } else { " " };
-        Error::request(
-            format!("there is no {} algorithm `{name}`", collective.title()),
-            format!("{guess}{space}known: {}", known.join(", ")),
-        )
+        let help = known(name, "known", of(collective).map(|algorithm| algorithm.name));
+        Error::request(format!("there is no {} algorithm `{name}`", collective.title()), help)
     })
 }
 

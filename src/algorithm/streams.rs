@@ -25,12 +25,6 @@ impl Stream {
         Stream { from, to, engine: from, bytes, kernel: false }
     }
 
-    /// The same copy by a bulk copy kernel.
-    #[must_use]
-    pub fn by_kernel(self) -> Stream {
-        Stream { kernel: true, ..self }
-    }
-
     /// A copy by the target GPU's engine, by reading.
     pub fn read(from: EndpointId, to: u32, bytes: u32) -> Stream {
         Stream { from, to, engine: to, bytes, kernel: false }

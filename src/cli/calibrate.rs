@@ -4,13 +4,12 @@ use std::fmt::Write;
 
 use clap::Args;
 
-use super::load;
-use super::output::{Failure, Outcome, Output};
+use super::check::Rows;
+use super::output::{Failure, Outcome, Output, pretty};
 use crate::error::{Error, Result};
 use crate::input::calibration_json::{CalibrationFile, Replaced, find};
 use crate::measurement::{Observation, Run};
 use crate::topology::Confidence;
-use crate::validation::check::CheckOptions;
 use crate::validation::fit::{Effect, Fit, Name, fit};
 use crate::validation::read::{Read, observations};
 
@@ -21,28 +20,15 @@ pub(super) struct Options {
     /// constants` lists them).
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', required = true)]
     fit: Vec<String>,
-    /// Only machines whose name holds this.
-    #[arg(long, value_name = "TEXT")]
-    machine: Option<String>,
-    /// Only experiments whose name holds this.
-    #[arg(long, value_name = "TEXT")]
-    experiment: Option<String>,
-    /// A folder of your own observations, or a log of a benchmark, instead of those that come with the
-    /// program.
-    #[arg(long, value_name = "FOLDER|LOG")]
-    measured: Option<String>,
-    /// The machine on which they were taken; left out: topology.json of that folder.
-    #[arg(long, value_name = "FILE|NAME", requires = "measured")]
-    topo: Option<String>,
+    /// Which measurements, and the constants to start from.
+    #[command(flatten)]
+    rows: Rows,
     /// Hold out machines whose name holds this, and show the error on them.
     #[arg(long, value_name = "TEXT")]
     hold_out_machine: Option<String>,
     /// Hold out calls of so many GPUs, and show the error on them.
     #[arg(long, value_name = "N")]
     hold_out_gpus: Option<usize>,
-    /// Start from these constants instead of the program's.
-    #[arg(long, value_name = "FILE")]
-    calibration: Option<String>,
     /// Fit to calls and copies of at most this many bytes: large ones take long and say little of
     /// latencies.
     #[arg(long, value_name = "SIZE", value_parser = crate::units::parse_size, default_value = "1M")]
@@ -60,14 +46,10 @@ const ROWS_MAX: usize = 2000;
 
 /// Fits and prints.
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
-    let start = load::calibration(options.calibration.as_deref())?;
+    let wanted = options.rows.wanted()?;
+    let start = &wanted.calibration;
     let names: Vec<Name> =
-        options.fit.iter().map(|name| find(&start, name)).collect::<Result<_>>()?;
-    let mut wanted = CheckOptions::new(start.clone());
-    wanted.machine.clone_from(&options.machine);
-    wanted.experiment.clone_from(&options.experiment);
-    let topo = options.topo.as_deref();
-    wanted.own = options.measured.as_deref().map(|at| load::measured(at, topo)).transpose()?;
+        options.fit.iter().map(|name| find(start, name)).collect::<Result<_>>()?;
     let Read { observations: mut all, skipped, .. } = observations(&wanted)?;
     let read = all.len();
     all.retain(|observation| bytes(&observation.run).is_none_or(|b| b <= options.most_bytes));
@@ -81,16 +63,13 @@ pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result
         )
         .into());
     }
-    let done = fit(&rows, &held_out, &names, &start)?;
+    let done = fit(&rows, &held_out, &names, start)?;
     if let Some(out) = &options.out {
         let text = file(&done, &names, &rows)?;
         output.plain(&text, Some(out))?;
     }
     let text = match options.json {
-        true => {
-            let json = serde_json::to_string_pretty(&done);
-            json.map_err(|error| Error::request(format!("cannot write it: {error}"), ""))? + "\n"
-        }
+        true => pretty(&done)?,
         false => text(&done, skipped.len(), small),
     };
     output.text(&text)?;
@@ -191,7 +170,5 @@ fn file(fit: &Fit, names: &[Name], rows: &[Observation]) -> Result<String> {
             constants.push(Replaced { name: fitted.name.clone(), constant });
         }
     }
-    let file = CalibrationFile { schema_version: 1, title, constants };
-    let text = serde_json::to_string_pretty(&file);
-    Ok(text.map_err(|error| Error::request(format!("cannot write it: {error}"), ""))? + "\n")
+    pretty(&CalibrationFile { schema_version: 1, title, constants })
 }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::arguments::Form;
 use super::load;
-use super::output::{Failure, Outcome, Output};
+use super::output::{Failure, Outcome, Output, pretty};
 use crate::error::Error;
 use crate::report::table::{Table, TableFormat};
 use crate::validation::check::{self, CheckOptions, CheckReport, Verdict};
@@ -13,6 +13,26 @@ use crate::validation::{page, render};
 /// Options of `check`.
 #[derive(Debug, Args)]
 pub(super) struct Options {
+    /// Which measurements.
+    #[command(flatten)]
+    rows: Rows,
+    /// More rows.
+    #[arg(long)]
+    verbose: bool,
+    /// As a page in Markdown, or every row as comma-separated values [default: text].
+    #[arg(long, value_name = "FORM", conflicts_with_all = ["json", "verbose"])]
+    format: Option<Form>,
+    /// The same as --format markdown.
+    #[arg(long, conflicts_with_all = ["json", "verbose", "format"])]
+    markdown: bool,
+    /// Everything as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which measurements, and with which constants: of `check` and `calibrate`.
+#[derive(Debug, Args)]
+pub(super) struct Rows {
     /// Only machines whose name holds this.
     #[arg(long, value_name = "TEXT")]
     machine: Option<String>,
@@ -29,28 +49,25 @@ pub(super) struct Options {
     /// Constants in place of the program's, as `simulate calibrate` writes them.
     #[arg(long, value_name = "FILE")]
     calibration: Option<String>,
-    /// More rows.
-    #[arg(long)]
-    verbose: bool,
-    /// As a page in Markdown, or every row as comma-separated values [default: text].
-    #[arg(long, value_name = "FORM", conflicts_with_all = ["json", "verbose"])]
-    format: Option<Form>,
-    /// The same as --format markdown.
-    #[arg(long, conflicts_with_all = ["json", "verbose", "format"])]
-    markdown: bool,
-    /// Everything as JSON.
-    #[arg(long)]
-    json: bool,
+}
+
+impl Rows {
+    /// What is asked of the library.
+    ///
+    /// # Errors
+    /// A calibration, a folder or a log that cannot be read.
+    pub(super) fn wanted(&self) -> crate::error::Result<CheckOptions> {
+        let calibration = load::calibration(self.calibration.as_deref())?;
+        let topo = self.topo.as_deref();
+        let own = self.measured.as_deref().map(|at| load::measured(at, topo)).transpose()?;
+        let (machine, experiment) = (self.machine.clone(), self.experiment.clone());
+        Ok(CheckOptions { machine, experiment, own, ..CheckOptions::new(calibration) })
+    }
 }
 
 /// Runs the check and tells whether all is within its tolerance.
 pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Failure> {
-    let mut wanted = CheckOptions::new(load::calibration(options.calibration.as_deref())?);
-    wanted.machine.clone_from(&options.machine);
-    wanted.experiment.clone_from(&options.experiment);
-    let topo = options.topo.as_deref();
-    wanted.own = options.measured.as_deref().map(|at| load::measured(at, topo)).transpose()?;
-    let report = check::run(&wanted)?;
+    let report = check::run(&options.rows.wanted()?)?;
     if report.rows.is_empty() {
         return Err(Error::request(
             "no measurement is left",
@@ -59,8 +76,7 @@ pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Fai
         .into());
     }
     let text = if options.json {
-        let json = serde_json::to_string_pretty(&report);
-        json.map_err(|error| Error::request(format!("cannot write it: {error}"), ""))? + "\n"
+        pretty(&report)?
     } else if let Some(Form::Csv) = options.format {
         rows(&report).write(TableFormat::Csv)
     } else if options.markdown || options.format == Some(Form::Markdown) {

@@ -6,11 +6,11 @@ use clap::Args;
 use super::arguments::{Machine, Predict, Stage};
 use super::load;
 use super::output::{Failure, Outcome, Output};
-use super::predict::{fidelity, start_threads, table_format, wanted_sizes};
+use super::predict::{fidelity, start_threads, table_format, wanted_sizes, workload};
 use super::select;
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
-use crate::input::{Loaded, load_scenario, read_text};
+use crate::input::{Loaded, read_text};
 use crate::prediction::Choice;
 use crate::report::compare as report;
 use crate::report::table::{Table, TableFormat};
@@ -121,12 +121,7 @@ fn refuse(options: &Predict) -> Result<()> {
 
 /// The calls: those of the scenario, or one call of each size.
 fn scenario(options: &Predict, notes: &mut Vec<String>) -> Result<Scenario> {
-    let mut scenario = load_scenario(&options.scenario)?;
-    if let Some(calls) = options.calls {
-        scenario.steps.iter_mut().for_each(|step| step.calls = calls);
-    }
-    let collective = select::collective(options, &scenario)?;
-    select::steps(&mut scenario, collective, notes);
+    let (mut scenario, collective) = workload(options, notes)?;
     let sizes = wanted_sizes(options, true)?;
     if !sizes.is_empty() {
         let dtype = scenario.steps[0].dtype;

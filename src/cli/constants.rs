@@ -8,7 +8,7 @@ use super::predict::table_format;
 use crate::error::Error;
 use crate::fabric::{Calibration, DeviceClass};
 use crate::report::assumptions::constants;
-use crate::suggestion::did_you_mean;
+use crate::suggestion::known;
 
 /// Options of `constants`.
 #[derive(Debug, Args)]
@@ -27,11 +27,9 @@ pub(super) fn run(options: &Constants, output: &mut Output) -> Result<Outcome, F
         let all = DeviceClass::ALL.iter().flat_map(|entry| calibration.names(entry.0));
         let names: Vec<&str> = all.collect();
         if !names.contains(&device.as_str()) {
-            let guess = did_you_mean(device, names.iter().copied());
-            let space = if guess.is_empty() { "" } else { " " };
             return Err(Error::request(
                 format!("the calibration knows no device `{device}`"),
-                format!("{guess}{space}known: {}", names.join(", ")),
+                known(device, "known", names),
             )
             .into());
         }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use clap::Args;
 
-use super::output::{Failure, Outcome, Output};
+use super::output::{Failure, Outcome, Output, pretty};
 use super::progress::Bytes;
 use crate::error::{Error, Result};
 use crate::input::traces::{Import, TRACES, TraceFormat, import, read_trace};
-use crate::suggestion::did_you_mean;
+use crate::suggestion::known;
 use crate::units::parse_size;
 
 /// Options of `import`.
@@ -60,17 +60,13 @@ pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result
     for note in notes {
         output.note(&note)?;
     }
-    let text = serde_json::to_string_pretty(&scenario)
-        .map_err(|error| Error::request(format!("cannot write it: {error}"), ""))?;
-    output.plain(&(text + "\n"), options.out.as_deref())?;
+    output.plain(&pretty(&scenario)?, options.out.as_deref())?;
     Ok(Outcome::Done)
 }
 
 fn named(name: &str) -> Result<&'static TraceFormat> {
-    let names: Vec<&str> = TRACES.iter().map(|format| format.name).collect();
     TRACES.iter().find(|format| format.name == name).ok_or_else(|| {
-        let guess = did_you_mean(name, names.iter().copied());
-        let help = format!("{guess} known: {}", names.join(", "));
-        Error::request(format!("there is no format `{name}`"), help.trim().to_owned())
+        let help = known(name, "known", TRACES.iter().map(|format| format.name));
+        Error::request(format!("there is no format `{name}`"), help)
     })
 }

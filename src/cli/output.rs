@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::input::render;
@@ -38,6 +39,12 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         Failure::Output(error)
     }
+}
+
+/// A value as JSON for people and programs, with its last newline.
+pub(super) fn pretty<T: Serialize>(value: &T) -> std::result::Result<String, Error> {
+    let text = serde_json::to_string_pretty(value);
+    Ok(text.map_err(|error| Error::request(format!("cannot write it: {error}"), ""))? + "\n")
 }
 
 /// Standard output and standard error.

@@ -4,10 +4,11 @@ use clap::Args;
 
 use super::arguments::Machine;
 use super::load;
-use super::output::{Failure, Outcome, Output};
+use super::output::{Failure, Outcome, Output, pretty};
 use crate::error::Error;
 use crate::fabric::{Calibration, CompileOptions};
 use crate::measurement::trace;
+use crate::report::number::percent;
 use crate::report::plot::replay::picture;
 use crate::report::table::{Table, TableFormat};
 use crate::validation::experiment;
@@ -56,9 +57,7 @@ pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Fai
         let drawn = picture(&replayed[0], DRAWN.start, DRAWN.len());
         output.plain(&drawn.svg(), Some(file))?;
     } else if options.json {
-        let json = serde_json::to_string_pretty(&replayed);
-        let json = json.map_err(|error| Error::request(format!("cannot write it: {error}"), ""))?;
-        output.text(&(json + "\n"))?;
+        output.text(&pretty(&replayed)?)?;
     } else {
         output.titled(&table(&replayed), None)?;
     }
@@ -78,7 +77,6 @@ fn table(replayed: &[Replayed]) -> String {
         "waiting",
         "predicted",
     ]);
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
     for one in replayed {
         table.row(vec![
             one.name.clone(),

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::prediction::Choice;
 use crate::prediction::choice::protocol;
 use crate::schedule::Collective;
-use crate::suggestion::did_you_mean;
+use crate::suggestion::known;
 use crate::workload::{Scenario, Step};
 
 /// What the options lay down.
@@ -32,11 +32,7 @@ pub(super) fn collective(options: &Predict, scenario: &Scenario) -> Result<Colle
 pub(super) fn named_collective(name: &str) -> Result<Collective> {
     Collective::from_name(name).ok_or_else(|| {
         let names = Collective::ALL.map(|entry| entry.1);
-        let guess = did_you_mean(name, names);
-        Error::request(
-            format!("there is no collective `{name}`"),
-            format!("{guess}{}known: {}", space(&guess), names.join(", ")),
-        )
+        Error::request(format!("there is no collective `{name}`"), known(name, "known", names))
     })
 }
 
@@ -55,8 +51,4 @@ pub(super) fn steps(scenario: &mut Scenario, collective: Collective, notes: &mut
         notes.push(format!("step {name} is another collective: --collective {flag}"));
     }
     scenario.steps = wanted;
-}
-
-fn space(guess: &str) -> &'static str {
-    if guess.is_empty() { "" } else { " " }
 }

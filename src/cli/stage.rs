@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::error::{Error, Result};
+use super::output::pretty;
+use crate::error::Result;
 use crate::fabric::Fabric;
 use crate::schedule::Schedule;
 
@@ -40,7 +41,5 @@ pub(super) fn fabric(fabric: &Fabric) -> String {
 
 /// What each rank does.
 pub(super) fn schedule(schedule: &Schedule) -> Result<String> {
-    let text = serde_json::to_string_pretty(schedule);
-    let text = text.map_err(|error| Error::request(format!("cannot write it: {error}"), ""))?;
-    Ok(text + "\n")
+    pretty(schedule)
 }

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::fabric::{Calibration, CompileOptions, Fabric};
 use crate::input::{embedded, topology_json};
 use crate::report::assumptions::of_the_machine;
-use crate::report::machine::{links_line, paths_line, settings};
+use crate::report::machine::head;
 use crate::report::table::{Table, TableFormat};
 use crate::topology::Topology;
 
@@ -62,11 +62,8 @@ fn list() -> Result<String> {
 }
 
 fn show(topology: &Topology, fabric: &Fabric) -> String {
-    let mut out = format!("{}: {}\n", topology.name, topology.title);
-    let _ = writeln!(out, "  links     {}   a direction", links_line(topology, fabric));
-    let _ = writeln!(out, "  settings  {}", settings(topology));
+    let mut out = head(topology, fabric);
     if fabric.gpu_count > 1 {
-        let _ = writeln!(out, "  paths     {}", paths_line(topology, fabric));
         out.push('\n');
         out.push_str(&matrix(topology, fabric.gpu_count));
     }

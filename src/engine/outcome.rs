@@ -92,18 +92,4 @@ impl Outcome {
             last.as_ps().abs_diff(before.as_ps()) <= 1
         }
     }
-
-    /// Payload rate of a block's loads after the warm-up, GB/s.
-    pub fn load_rate(&self, rank: usize, block: usize) -> f64 {
-        rate(self.blocks[rank][block].loaded, self.ended.saturating_sub(self.counted_from))
-    }
-
-    /// Payload rate of a block's stores after the warm-up, GB/s.
-    pub fn store_rate(&self, rank: usize, block: usize) -> f64 {
-        rate(self.blocks[rank][block].stored, self.ended.saturating_sub(self.counted_from))
-    }
-}
-
-fn rate(bytes: u64, time: Time) -> f64 {
-    if time == Time::ZERO { 0.0 } else { bytes as f64 / time.as_ns() }
 }

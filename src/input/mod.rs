@@ -23,7 +23,7 @@ use std::io;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::suggestion::did_you_mean;
+use crate::suggestion::known;
 use crate::topology::Topology;
 
 pub use found::build::Stated;
@@ -72,12 +72,10 @@ fn no_such_topology(name: &str) -> Error {
     let names = embedded::names();
     let stem = Path::new(name).file_name().and_then(|file| file.to_str()).unwrap_or(name);
     let stem = stem.strip_suffix(".json").unwrap_or(stem);
-    let guess = did_you_mean(stem, names.iter().copied());
-    let space = if guess.is_empty() { "" } else { " " };
     Error::Read {
         file: name.to_owned(),
         reason: "no such file, and no built-in machine of this name".to_owned(),
-        help: format!("{guess}{space}built-in machines: {}", names.join(", ")),
+        help: known(stem, "built-in machines", names),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::embedded::{Embedded, embedded};
 use super::{read_text, scenario_json, traces};
 use crate::error::{Error, Result};
-use crate::suggestion::did_you_mean;
+use crate::suggestion::known;
 use crate::workload::Scenario;
 
 /// Largest scenario file read, in bytes.
@@ -46,15 +46,11 @@ pub fn load_scenario(name_or_path: &str) -> Result<Scenario> {
             let text = read_text(name_or_path, LIMIT, "a scenario is a few lines")?;
             scenario_json::parse(name_or_path, &text)
         }
-        _ => {
-            let guess = did_you_mean(stem, names());
-            let space = if guess.is_empty() { "" } else { " " };
-            Err(Error::Read {
-                file: name_or_path.to_owned(),
-                reason: "no such file, and no built-in scenario of this name".to_owned(),
-                help: format!("{guess}{space}built-in scenarios: {}", names().join(", ")),
-            })
-        }
+        _ => Err(Error::Read {
+            file: name_or_path.to_owned(),
+            reason: "no such file, and no built-in scenario of this name".to_owned(),
+            help: known(stem, "built-in scenarios", names()),
+        }),
     }
 }
 

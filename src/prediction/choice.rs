@@ -7,7 +7,7 @@ use super::{Case, CaseOptions, Machine};
 use crate::algorithm::{self, Protocol, Transport};
 use crate::error::{Error, Result};
 use crate::schedule::Collective;
-use crate::suggestion::did_you_mean;
+use crate::suggestion::known;
 use crate::topology::Topology;
 use crate::topology::edit::{Edit, Kind};
 
@@ -100,13 +100,8 @@ fn numbers(edit: &Edit) -> Result<Vec<u32>> {
 /// When there is none, with the names that are.
 pub fn protocol(name: &str) -> Result<Protocol> {
     Protocol::from_name(name).ok_or_else(|| {
-        let names = Protocol::ALL.map(|entry| entry.1);
-        let guess = did_you_mean(name, names);
-        let space = if guess.is_empty() { "" } else { " " };
-        Error::request(
-            format!("there is no protocol `{name}`"),
-            format!("{guess}{space}known: {}", names.join(", ")),
-        )
+        let help = known(name, "known", Protocol::ALL.map(|entry| entry.1));
+        Error::request(format!("there is no protocol `{name}`"), help)
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::machine::{links_line, paths_line, settings};
+use super::machine::head;
 use super::table::{Table, TableFormat};
 use crate::fabric::Fabric;
 use crate::topology::Topology;
@@ -25,12 +25,7 @@ pub fn faults_page(
     faults: &[Priced],
     now: Option<[f64; 2]>,
 ) -> String {
-    let mut out = format!("{}: {}\n", topology.name, topology.title);
-    let _ = writeln!(out, "  links     {}   a direction", links_line(topology, fabric));
-    let _ = writeln!(out, "  settings  {}", settings(topology));
-    if fabric.gpu_count > 1 {
-        let _ = writeln!(out, "  paths     {}", paths_line(topology, fabric));
-    }
+    let mut out = head(topology, fabric);
     if let Some(now) = now {
         let _ = writeln!(
             out,

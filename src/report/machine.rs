@@ -1,5 +1,7 @@
 //! The machine as it was read: its kinds of links and its path types, a line each.
 
+use std::fmt::Write;
+
 use crate::fabric::Fabric;
 use crate::topology::{LinkKind, NodeKind, PathType, Topology};
 use crate::units::Bandwidth;
@@ -15,6 +17,18 @@ struct LinkGroup {
     count: usize,
     /// GPUs below an uplink.
     shared_by: usize,
+}
+
+/// Its name, links, settings and paths.
+pub fn head(topology: &Topology, fabric: &Fabric) -> String {
+    let mut out = format!("{}: {}\n", topology.name, topology.title);
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "  links     {}   a direction", links_line(topology, fabric));
+    let _ = writeln!(out, "  settings  {}", settings(topology));
+    if fabric.gpu_count > 1 {
+        let _ = writeln!(out, "  paths     {}", paths_line(topology, fabric));
+    }
+    out
 }
 
 /// The kinds of links, with what one direction carries in packets of 128 bytes.

@@ -190,11 +190,6 @@ impl Schedule {
         self.ranks.len()
     }
 
-    /// Total operations of all blocks.
-    pub fn op_count(&self) -> usize {
-        self.ranks.iter().flat_map(|rank| &rank.blocks).map(|block| block.ops.len()).sum()
-    }
-
     /// All flows by traffic kind, from issuing GPU to addressed memory, for declared regimes.
     pub fn flows(&self) -> std::collections::BTreeSet<crate::fabric::regime::TrafficFlow> {
         use crate::fabric::regime::TrafficFlow;

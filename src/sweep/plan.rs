@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::fabric::{Calibration, hardware};
 use crate::prediction::{Choice, choice};
-use crate::suggestion::did_you_mean;
+use crate::suggestion::known;
 use crate::topology::edit::{Edit, Kind, agree};
 use crate::topology::{Topology, checks, edit as machine_edit};
 use crate::workload::{Scenario, edit as workload_edit};
@@ -78,10 +78,8 @@ impl Plan {
         if let Some(kind) = find(choice::KINDS, edit) {
             return (kind.apply)(&mut self.choice, edit);
         }
-        let names: Vec<&str> = kinds().iter().map(|kind| kind.0).collect();
-        let guess = did_you_mean(&edit.name, names.iter().copied());
-        let space = if guess.is_empty() { "" } else { " " };
-        let help = format!("{guess}{space}known: {} (`simulate edits`)", names.join(", "));
+        let names = known(&edit.name, "known", kinds().iter().map(|kind| kind.0));
+        let help = format!("{names} (`simulate edits`)");
         Err(edit.refused(format!("there is no edit `{}`", edit.name), help))
     }
 

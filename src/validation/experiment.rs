@@ -208,19 +208,6 @@ impl<'a> Machine<'a> {
         Ok(LoadMixFigures { chase_ns, rates })
     }
 
-    /// Rate of each copy stream alone or together, GB/s: bytes over the time until the last of all
-    /// has ended, as benchmarks print it.
-    ///
-    /// # Errors
-    /// Those of the engine.
-    pub fn streams_total_gb_per_s(&self, streams: &[Stream]) -> Result<f64> {
-        let outcome = self.run_streams(streams)?;
-        let bytes: u64 = streams.iter().map(|stream| u64::from(stream.bytes)).sum();
-        let start =
-            streams.iter().map(|s| self.fabric.gpus[s.engine as usize].copy_engine_start).min();
-        Ok(bytes as f64 / outcome.ended.saturating_sub(start.unwrap_or_default()).as_ns())
-    }
-
     /// Runs copies and returns what happened, the engine's start-up time included.
     ///
     /// # Errors
@@ -267,12 +254,17 @@ impl<'a> Machine<'a> {
         simulate(&self.fabric, &schedule, Fidelity::Packet, options)
     }
 
+    /// The GPUs' model, of which their constants are.
+    pub fn gpu_model(&self) -> &str {
+        self.topology.gpu_models().first().copied().unwrap_or("h200")
+    }
+
     fn schedule(&self, run: &CollectiveRun, bytes: u64) -> Result<Schedule> {
         let algorithm = algorithm::find(run.collective, run.algorithm)?;
-        let model = self.topology.gpu_models().first().copied().unwrap_or("h200").to_string();
-        let mut kernel = Kernel::of(run.implementation, self.calibration, &model)?;
+        let model = self.gpu_model();
+        let mut kernel = Kernel::of(run.implementation, self.calibration, model)?;
         if run.by_stream {
-            let later = self.calibration.value(DeviceClass::Gpu, &model, "stream_gap")?;
+            let later = self.calibration.value(DeviceClass::Gpu, model, "stream_gap")?;
             kernel.start = kernel.start.map(|start| start + Time::from_ns(later));
         }
         let request = Request {

@@ -112,11 +112,16 @@ pub fn predict(
     Ok(observations.iter().map(value).collect())
 }
 
-/// Logarithms of predicted over measured.
+/// Logarithm of predicted over measured.
+fn residual(observation: &Observation, predicted: f64) -> f64 {
+    (predicted / observation.measured).ln()
+}
+
+/// Those of all; of a row without a prediction 0.
 fn residuals(observations: &[Observation], calibration: &Calibration) -> Result<Vec<f64>> {
     let predicted = predict(observations, calibration)?;
     let each = observations.iter().zip(predicted);
-    Ok(each.map(|(o, predicted)| predicted.map_or(0.0, |p| (p / o.measured).ln())).collect())
+    Ok(each.map(|(o, predicted)| predicted.map_or(0.0, |p| residual(o, p))).collect())
 }
 
 /// A problem of least squares.
@@ -227,9 +232,9 @@ pub fn fit(
     start: &Calibration,
 ) -> Result<Fit> {
     // Rows without a prediction say nothing of constants.
-    let known = predict(rows, start)?;
-    let rows: Vec<Observation> =
-        rows.iter().zip(known).filter(|(_, p)| p.is_some()).map(|(row, _)| row.clone()).collect();
+    let known = rows.iter().zip(predict(rows, start)?);
+    let known = known.filter_map(|(row, p)| Some((row.clone(), residual(row, p?))));
+    let (rows, before): (Vec<Observation>, Vec<f64>) = known.unzip();
     if rows.is_empty() {
         return Err(Error::request("there is no row to fit to", "choose other observations"));
     }
@@ -244,14 +249,14 @@ pub fn fit(
         priors.push(PRIOR * relative_uncertainty(constant.confidence));
     }
     let problem = Problem { rows: &rows, names, start, values, priors };
-    let (moves, covariance, rounds) = descend(&problem)?;
+    let (moves, covariance, rounds) = descend(&problem, before.clone())?;
     let mut calibration = start.clone();
     let mut constants = Vec::new();
     for (index, (class, device, name)) in names.iter().enumerate() {
-        let before = problem.values[index];
+        let value = problem.values[index];
         let spread = covariance[index][index].max(0.0).sqrt();
         let identifiable = spread < TOLD * problem.priors[index];
-        let after = if identifiable { before * moves[index].exp() } else { before };
+        let after = if identifiable { value * moves[index].exp() } else { value };
         if identifiable {
             calibration.set(*class, device, name, after)?;
         }
@@ -259,26 +264,28 @@ pub fn fit(
         constants.push(Fitted {
             name: format!("{}/{device}/{name}", class.word()),
             unit: start.constant(*class, device, name)?.unit.clone(),
-            before,
+            before: value,
             after,
             low: after / factor,
             high: after * factor,
             identifiable,
         });
     }
-    let fitted = effect(&rows, start, &calibration)?;
+    let fitted = effect(&before, &residuals(&rows, &calibration)?);
     let held_out = match held_out.is_empty() {
         true => None,
-        false => Some(effect(held_out, start, &calibration)?),
+        false => {
+            let at = |calibration| residuals(held_out, calibration);
+            Some(effect(&at(start)?, &at(&calibration)?))
+        }
     };
     Ok(Fit { constants, fitted, held_out, rounds, calibration })
 }
 
-/// Moves of the least cost, their covariance, and rounds taken.
-fn descend(problem: &Problem<'_>) -> Result<(Vec<f64>, Vec<Vec<f64>>, u32)> {
+/// Moves of the least cost, their covariance, and rounds taken; `now` are the residuals of no move.
+fn descend(problem: &Problem<'_>, mut now: Vec<f64>) -> Result<(Vec<f64>, Vec<Vec<f64>>, u32)> {
     let count = problem.names.len();
     let mut moves = vec![0.0; count];
-    let mut now = problem.residuals(&moves)?;
     let unit = |at: usize| (0..count).map(|index| f64::from(u8::from(index == at))).collect();
     let units: Vec<Vec<f64>> = (0..count).map(unit).collect();
     for round in 1..=ROUNDS {
@@ -317,18 +324,19 @@ fn descend(problem: &Problem<'_>) -> Result<(Vec<f64>, Vec<Vec<f64>>, u32)> {
     Ok((moves, solve(&units, &units), ROUNDS))
 }
 
-fn effect(rows: &[Observation], before: &Calibration, after: &Calibration) -> Result<Effect> {
-    let sizes = |calibration| -> Result<Vec<f64>> {
-        Ok(residuals(rows, calibration)?.iter().map(|residual| residual.exp_m1().abs()).collect())
+/// What a fit does to these residuals.
+fn effect(before: &[f64], after: &[f64]) -> Effect {
+    let sizes = |residuals: &[f64]| -> Vec<f64> {
+        residuals.iter().map(|residual| residual.exp_m1().abs()).collect()
     };
-    let (before, after) = (sizes(before)?, sizes(after)?);
-    Ok(Effect {
-        rows: rows.len(),
+    let (before, after) = (sizes(before), sizes(after));
+    Effect {
+        rows: before.len(),
         median_before: quantile(before.clone(), 0.5),
         median_after: quantile(after.clone(), 0.5),
         p90_before: quantile(before, 0.9),
         p90_after: quantile(after, 0.9),
-    })
+    }
 }
 
 #[cfg(test)]

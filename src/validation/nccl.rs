@@ -94,41 +94,54 @@ impl Setups {
         call: &NcclCall,
     ) -> Result<CollectiveRun> {
         all_known(machine, &call.gpus)?;
-        let setup = self.get(topology, call)?;
-        let p2p = setup.p2p();
-        let ranks = call.gpus.len().max(1) as u64;
-        // What holds for every call; sends and receives go as they may, whatever the tuner says.
-        let run = CollectiveRun {
-            collective: call.collective,
-            algorithm: ALL_TO_ALL,
-            protocol: p2p.parts(call.bytes / ranks, false).1,
-            implementation: Implementation::Nccl,
-            gpus: call.gpus.clone(),
-            bytes: call.bytes,
-            blocks: None,
-            settled: Some(Settled::Sends(p2p)),
-            orders: Vec::new(),
-            transport: if call.peer_to_peer { Transport::Peer } else { Transport::Host },
-            calls: calls(call.bytes),
-            by_stream: !call.in_graph,
-            first_of: call.first_of,
-        };
-        if call.collective == Collective::AllToAll {
-            return Ok(run);
-        }
-        let options = CaseOptions::of(call.gpus.clone(), Fidelity::Packet);
-        let taken = taken(setup, call.collective, call.bytes, &options)?;
-        let (case, options) = taken.case.map_err(|reason| {
-            Error::request(format!("NCCL {} would take what {reason}", call.version), "wait for it")
-        })?;
-        Ok(CollectiveRun {
-            algorithm: case.algorithm.name,
-            protocol: case.protocol,
-            blocks: options.blocks,
-            settled: options.settled,
-            orders: options.orders,
-            transport: case.transport,
-            ..run
-        })
+        run_by(self.get(topology, call)?, call)
     }
+}
+
+/// The run that stands for one call by itself.
+///
+/// # Errors
+/// As [`Setups::run_of`].
+pub(super) fn run_alone(machine: &Machine<'_>, call: &NcclCall) -> Result<CollectiveRun> {
+    all_known(machine, &call.gpus)?;
+    run_by(&setup(machine.topology, machine.calibration, call)?, call)
+}
+
+/// What a communicator makes of a call.
+fn run_by(setup: &Setup, call: &NcclCall) -> Result<CollectiveRun> {
+    let p2p = setup.p2p();
+    let ranks = call.gpus.len().max(1) as u64;
+    // What holds for every call; sends and receives go as they may, whatever the tuner says.
+    let run = CollectiveRun {
+        collective: call.collective,
+        algorithm: ALL_TO_ALL,
+        protocol: p2p.parts(call.bytes / ranks, false).1,
+        implementation: Implementation::Nccl,
+        gpus: call.gpus.clone(),
+        bytes: call.bytes,
+        blocks: None,
+        settled: Some(Settled::Sends(p2p)),
+        orders: Vec::new(),
+        transport: if call.peer_to_peer { Transport::Peer } else { Transport::Host },
+        calls: calls(call.bytes),
+        by_stream: !call.in_graph,
+        first_of: call.first_of,
+    };
+    if call.collective == Collective::AllToAll {
+        return Ok(run);
+    }
+    let options = CaseOptions::of(call.gpus.clone(), Fidelity::Packet);
+    let taken = taken(setup, call.collective, call.bytes, &options)?;
+    let (case, options) = taken.case.map_err(|reason| {
+        Error::request(format!("NCCL {} would take what {reason}", call.version), "wait for it")
+    })?;
+    Ok(CollectiveRun {
+        algorithm: case.algorithm.name,
+        protocol: case.protocol,
+        blocks: options.blocks,
+        settled: options.settled,
+        orders: options.orders,
+        transport: case.transport,
+        ..run
+    })
 }

@@ -3,7 +3,7 @@
 use std::fmt::{Result, Write};
 
 use super::check::CheckReport;
-use super::render::{allowed, percent, signed, verdict};
+use super::render::{allowed, cells, percent, signed, verdict};
 use super::score::{Score, quantile};
 
 /// The page: by machine and regime first, then what is compared with it, then every group, every miss
@@ -195,15 +195,10 @@ fn groups(out: &mut String, report: &CheckReport) -> Result {
         let told = allowed(group);
         writeln!(
             out,
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {told} | {} |",
+            "| {} | {} | {} | {told} | {} |",
             group.machine,
             group.experiment,
-            if group.fit { "fit" } else { "check" },
-            group.count,
-            percent(group.median_abs_error),
-            percent(group.p90_abs_error),
-            signed(group.worst_error),
-            signed(group.bias),
+            cells(group).join(" | "),
             verdict(group.misses, false, !told.is_empty()),
         )?;
     }

@@ -1,16 +1,16 @@
 //! The figures of an observation's run, by the simulator.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::experiment::{CollectiveRun, Machine, exact_bytes};
 use super::figures::Job;
-use super::nccl::Setups;
+use super::nccl::{self, Setups};
 use crate::algorithm::Transport;
 use crate::algorithm::probe::{LoadGroup, LoadKind};
 use crate::algorithm::streams::Stream;
 use crate::error::{Error, Result};
 use crate::fabric::EndpointId;
-use crate::measurement::{self, Carrier, Copy, KernelCall, Launches, Memory, Pair, Run};
+use crate::measurement::{self, Carrier, Copy, KernelCall, Launches, Memory, NcclCall, Pair, Run};
 use crate::prediction::regime::{Kind, Medium, Regime};
 
 /// Calls back to back for the mean of a collective: the phase of polls matters to short ones only.
@@ -67,9 +67,25 @@ pub type Call = (CollectiveRun, f64);
 /// # Errors
 /// When the machine has no such GPU, and what cannot be settled.
 pub(super) fn call(machine: &Machine<'_>, job: &Job, setups: &Setups) -> Option<Result<Call>> {
-    let (call, gpus, launches) = match &job.run {
+    settled(machine, &job.run, |call| setups.run_of(&job.topology, machine, call))
+}
+
+/// The call of one run by itself.
+///
+/// # Errors
+/// As [`call`].
+pub(super) fn call_of(machine: &Machine<'_>, run: &Run) -> Option<Result<Call>> {
+    settled(machine, run, |call| nccl::run_alone(machine, call))
+}
+
+fn settled(
+    machine: &Machine<'_>,
+    run: &Run,
+    by_nccl: impl Fn(&NcclCall) -> Result<CollectiveRun>,
+) -> Option<Result<Call>> {
+    let (call, gpus, launches) = match run {
         Run::Collective(call) => (told(machine, call), &call.gpus, call.launches),
-        Run::Nccl(call) => (setups.run_of(&job.topology, machine, call), &call.gpus, call.launches),
+        Run::Nccl(call) => (by_nccl(call), &call.gpus, call.launches),
         _ => return None,
     };
     let floor = || match launches {
@@ -78,18 +94,6 @@ pub(super) fn call(machine: &Machine<'_>, job: &Job, setups: &Setups) -> Option<
         Launches::InTurn(None) => machine.fabric.launches_in_turn(gpus).as_us(),
     };
     Some(call.map(|call| (call, floor())))
-}
-
-/// The call of one run by itself.
-///
-/// # Errors
-/// As [`call`].
-pub(super) fn call_of(machine: &Machine<'_>, run: &Run) -> Option<Result<Call>> {
-    let topology = machine.topology.name.clone();
-    let known = BTreeMap::from([(topology.clone(), machine.topology.clone())]);
-    let job = Job { topology, regimes: true, variant: 0, quick: false, run: run.clone() };
-    let setups = Setups::of(&BTreeSet::from([job.clone()]), &known, machine.calibration);
-    call(machine, &job, &setups)
 }
 
 /// Bytes of a call that shows how longer ones follow the constants.

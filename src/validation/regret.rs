@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::check::CheckRow;
 use super::score::quantile;
-use super::summary::place;
+use super::summary::places;
 
 /// Choices on one machine.
 #[derive(Clone, Debug, Serialize)]
@@ -27,12 +27,7 @@ pub struct Regret {
 
 /// By machine.
 pub(super) fn regrets(rows: &[CheckRow]) -> Vec<Regret> {
-    let mut places: BTreeMap<_, Vec<(String, &CheckRow)>> = BTreeMap::new();
-    for row in rows.iter().filter(|row| !row.fit) {
-        if let Some((place, name)) = place(row) {
-            places.entry(place).or_default().push((name, row));
-        }
-    }
+    let places = places(rows.iter().filter(|row| !row.fit));
     let mut losses: BTreeMap<String, Vec<(f64, String)>> = BTreeMap::new();
     for ((machine, _, _, bytes, _), rows) in places {
         let names: std::collections::BTreeSet<&String> = rows.iter().map(|row| &row.0).collect();

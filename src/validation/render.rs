@@ -79,6 +79,18 @@ pub fn text(report: &CheckReport, verbose: bool) -> String {
     out
 }
 
+/// Kind of data, rows, median, 90th percentile, worst and bias of a group.
+pub(super) fn cells(group: &Group) -> [String; 6] {
+    [
+        if group.fit { "fit" } else { "check" }.to_owned(),
+        group.count.to_string(),
+        percent(group.median_abs_error),
+        percent(group.p90_abs_error),
+        signed(group.worst_error),
+        signed(group.bias),
+    ]
+}
+
 fn groups_text(out: &mut String, report: &CheckReport) -> std::fmt::Result {
     writeln!(out, "errors in %: predicted / measured - 1")?;
     let mut machine = "";
@@ -94,15 +106,16 @@ fn groups_text(out: &mut String, report: &CheckReport) -> std::fmt::Result {
                 "", "", "rows", "median", "p90", "worst", "bias", "in 80%", "allowed"
             )?;
         }
+        let [kind, count, median, p90, worst, bias] = cells(group);
         let line = format!(
             "  {:<42} {:<5} {:>4} {:>6} {:>6} {:>7} {:>6} {:>6}  {:<14} {}",
             cut(&group.experiment, 42),
-            if group.fit { "fit" } else { "check" },
-            group.count,
-            percent(group.median_abs_error),
-            percent(group.p90_abs_error),
-            signed(group.worst_error),
-            signed(group.bias),
+            kind,
+            count,
+            median,
+            p90,
+            worst,
+            bias,
             format!("{:.0}", group.coverage * 100.0),
             allowed(group),
             verdict(group.misses, group.known_miss.is_some(), !allowed(group).is_empty()),

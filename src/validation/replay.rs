@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::experiment::Machine;
 use super::predict;
-use super::summary::median;
+use super::summary::{median, sorted};
 use crate::engine::{Arrivals, Outcome};
 use crate::error::{Error, Result};
 use crate::fabric::DeviceClass;
@@ -73,10 +73,9 @@ impl Replayed {
 pub fn replay(machine: &Machine<'_>, trace: &Trace) -> Result<Replayed> {
     let (run, _) = predict::call_of(machine, &trace.run)
         .ok_or_else(|| Error::request("a trace is of a collective", "report this"))??;
-    let model = machine.topology.gpu_models().first().copied().unwrap_or("h200").to_string();
     // The stamp after a call is that of a kernel which starts a node gap later.
     let late = match trace.nodes {
-        true => machine.calibration.value(DeviceClass::Gpu, &model, "graph_node")?,
+        true => machine.calibration.value(DeviceClass::Gpu, machine.gpu_model(), "graph_node")?,
         false => 0.0,
     };
     let calls: Vec<Vec<Stamp>> = trace.calls.iter().map(|call| ended_earlier(call, late)).collect();
@@ -107,12 +106,6 @@ pub fn replay(machine: &Machine<'_>, trace: &Trace) -> Result<Replayed> {
         waiting_predicted: waiting(calls.iter().flat_map(|call| &call.predicted_stays)),
         calls,
     })
-}
-
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values
 }
 
 fn ended_earlier(call: &[Stamp], ns: f64) -> Vec<Stamp> {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::check::{CheckRow, Verdict};
+use super::check::CheckRow;
+use super::summary::coverage;
 
 /// Rows of a machine, or those of one regime of it.
 #[derive(Clone, Debug, Serialize)]
@@ -67,7 +68,6 @@ pub(super) fn scores(rows: &[CheckRow]) -> Vec<Score> {
 
 fn score(machine: &str, regime: Option<String>, rows: &[&CheckRow]) -> Score {
     let errors = || rows.iter().map(|row| row.error);
-    let inside = rows.iter().filter(|row| row.verdict == Verdict::InRange).count();
     let scores = rows.iter().map(|row| interval_score(row.log_error(), row.half_range()));
     let noise: Vec<f64> = rows.iter().filter_map(|row| row.noise).collect();
     Score {
@@ -77,7 +77,7 @@ fn score(machine: &str, regime: Option<String>, rows: &[&CheckRow]) -> Score {
         median: quantile(errors().map(f64::abs).collect(), 0.5),
         p90: quantile(errors().map(f64::abs).collect(), 0.9),
         bias: quantile(errors().collect(), 0.5),
-        coverage: inside as f64 / rows.len() as f64,
+        coverage: coverage(rows.iter().copied()),
         score: scores.sum::<f64>() / rows.len() as f64,
         noise: (!noise.is_empty()).then(|| quantile(noise, 0.5)),
     }

@@ -88,7 +88,7 @@ const CLEARLY: f64 = 1.10;
 const WRONG_NAMED: usize = 5;
 
 /// Middle of sorted values; zero of none.
-pub(super) fn median(sorted: &[f64]) -> f64 {
+pub fn median(sorted: &[f64]) -> f64 {
     let n = sorted.len();
     match n {
         0 => 0.0,
@@ -97,7 +97,8 @@ pub(super) fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+/// Values in order.
+pub fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values
@@ -173,7 +174,20 @@ fn group(
 /// Where an order is asked for: (machine, experiment) and (GPUs, bytes, blocks, condition).
 pub(super) type Place = (String, String, Vec<u32>, u64, Option<u32>);
 
-pub(super) fn place(row: &CheckRow) -> Option<(Place, String)> {
+/// Rows by place, each with the name of what ran there.
+pub(super) fn places<'a>(
+    rows: impl Iterator<Item = &'a CheckRow>,
+) -> BTreeMap<Place, Vec<(String, &'a CheckRow)>> {
+    let mut places: BTreeMap<Place, Vec<(String, &CheckRow)>> = BTreeMap::new();
+    for row in rows {
+        if let Some((place, name)) = place(row) {
+            places.entry(place).or_default().push((name, row));
+        }
+    }
+    places
+}
+
+fn place(row: &CheckRow) -> Option<(Place, String)> {
     let call = match &row.run {
         Run::Collective(call) if call.collective == Collective::AllReduce => call,
         Run::Nccl(call) if call.collective == Collective::AllReduce => {
@@ -195,12 +209,7 @@ pub(super) fn place(row: &CheckRow) -> Option<(Place, String)> {
 
 /// Whether algorithms come out in the measured order.
 pub fn orders(rows: &[CheckRow], tolerances: &Tolerances) -> Vec<Order> {
-    let mut places: BTreeMap<Place, Vec<(String, &CheckRow)>> = BTreeMap::new();
-    for row in rows {
-        if let Some((place, name)) = place(row) {
-            places.entry(place).or_default().push((name, row));
-        }
-    }
+    let places = places(rows.iter());
     let mut orders: BTreeMap<(String, String), Order> = BTreeMap::new();
     for ((machine, experiment, _, bytes, _), rows) in &places {
         for (index, (a_name, a)) in rows.iter().enumerate() {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Collective, ElementType, Step};
 use crate::error::{Error, Result};
-use crate::suggestion::did_you_mean;
+use crate::suggestion::known;
 
 /// A model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,12 +144,11 @@ pub fn catalogue() -> Result<Vec<Model>> {
 /// When there is none, with the names that are.
 pub fn find(name: &str) -> Result<Model> {
     let all = catalogue()?;
-    let names: Vec<&str> = all.iter().map(|model| model.name.as_str()).collect();
-    let guess = did_you_mean(name, names.iter().copied());
-    let space = if guess.is_empty() { "" } else { " " };
-    let help = format!("{guess}{space}known: {}", names.join(", "));
     let found = all.iter().find(|model| model.name == name).cloned();
-    found.ok_or_else(|| Error::request(format!("there is no model `{name}`"), help))
+    found.ok_or_else(|| {
+        let help = known(name, "known", all.iter().map(|model| model.name.as_str()));
+        Error::request(format!("there is no model `{name}`"), help)
+    })
 }
 
 impl Layout {

@@ -178,7 +178,7 @@ fn kind(class: &str, title: &str) -> Option<Kind> {
 }
 
 /// Vendor and device of `.. [10de:2bb5] (rev a1)`.
-fn ids(title: &str) -> Option<(u16, u16)> {
+pub(super) fn ids(title: &str) -> Option<(u16, u16)> {
     let hex = |text: &str| u16::from_str_radix(text, 16).ok().filter(|_| text.len() == 4);
     title.split('[').find_map(|part| {
         let (vendor, device) = part.split(']').next()?.split_once(':')?;

@@ -1,7 +1,7 @@
 //! `lspci -tv`: the shape of the PCI tree, drawn with characters.
 
 use super::Format;
-use super::lspci::device_only;
+use super::lspci::{device_only, ids};
 use crate::error::{Error, Problem, Result};
 use crate::input::found::{Address, Found, Function, Kind, Parent, Tree};
 use crate::lines::{Line, lines, problem};
@@ -164,14 +164,6 @@ impl Reader<'_> {
         }
         self.device(on, branches)
     }
-}
-
-fn ids(title: &str) -> Option<(u16, u16)> {
-    let hex = |text: &str| u16::from_str_radix(text, 16).ok().filter(|_| text.len() == 4);
-    title.split('[').find_map(|part| {
-        let (vendor, device) = part.split(']').next()?.split_once(':')?;
-        Some((hex(vendor)?, hex(device)?))
-    })
 }
 
 /// The drawing has no classes: GPUs and NICs are told by their names.

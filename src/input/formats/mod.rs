@@ -16,7 +16,7 @@ mod text;
 
 use super::found::Found;
 use crate::error::{Error, Result};
-use crate::suggestion::did_you_mean;
+use crate::suggestion::known;
 
 /// A kind of file.
 pub struct Format {
@@ -78,11 +78,8 @@ pub fn recognise(text: &str) -> Option<&'static Format> {
 /// # Errors
 /// [`Error::Request`] with the names that there are.
 pub fn named(name: &str) -> Result<&'static Format> {
-    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
     FORMATS.iter().find(|format| format.name == name).ok_or_else(|| {
-        let guess = did_you_mean(name, names.iter().copied());
-        let space = if guess.is_empty() { "" } else { " " };
-        let help = format!("{guess}{space}known: {}", names.join(", "));
+        let help = known(name, "known", FORMATS.iter().map(|format| format.name));
         Error::request(format!("there is no format `{name}`"), help)
     })
 }

@@ -1,6 +1,7 @@
 //! `nvidia-smi --query-gpu=.. --format=csv`: whatever columns were asked for.
 
 use super::Format;
+use super::smi_query::generation;
 use super::text::leading_number;
 use crate::error::{Error, Problem, Result};
 use crate::input::found::{Address, Card, Found, LinkFact};
@@ -33,7 +34,7 @@ fn read(file: &str, text: &str) -> Result<Found> {
         let row = row.map_err(|error| failed(error.to_string(), ""))?;
         let field = |name: &str| column(name).and_then(|at| row.get(at)).unwrap_or("");
         let number = |name: &str| leading_number(field(name)).map(|number| number as u32);
-        let generation = |name: &str| number(name).filter(|n| (1..=6).contains(n)).map(|n| n as u8);
+        let link_generation = |name: &str| generation(number(name));
         let width = |name: &str| LinkFact::new(None, number(name)).width;
         found.cards.push(Card {
             number: number("index"),
@@ -41,12 +42,12 @@ fn read(file: &str, text: &str) -> Result<Found> {
                 .or_else(|| Address::parse(field("gpu_bus_id"))),
             title: field("name").to_owned(),
             trained: LinkFact {
-                generation: generation("pcie.link.gen.current")
-                    .or_else(|| generation("pcie.link.gen.gpucurrent")),
+                generation: link_generation("pcie.link.gen.current")
+                    .or_else(|| link_generation("pcie.link.gen.gpucurrent")),
                 width: width("pcie.link.width.current"),
             },
             able: LinkFact {
-                generation: generation("pcie.link.gen.max"),
+                generation: link_generation("pcie.link.gen.max"),
                 width: width("pcie.link.width.max"),
             },
         });

@@ -67,7 +67,8 @@ fn read(file: &str, text: &str) -> Result<Found> {
     finish(file, text, found, problems)
 }
 
-fn generation(number: Option<u32>) -> Option<u8> {
+/// A PCIe generation, where the number is one.
+pub(super) fn generation(number: Option<u32>) -> Option<u8> {
     number.filter(|n| (1..=6).contains(n)).map(|n| n as u8)
 }
 

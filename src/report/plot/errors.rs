@@ -8,6 +8,7 @@ use super::style::{HAIR, Ink, LABEL, MARGIN, SMALL, WIDTH};
 use crate::error::Result;
 use crate::sweep::Study;
 use crate::validation::check::CheckRow;
+use crate::validation::summary::{median, sorted};
 
 /// The kind.
 pub const KIND: Kind = Kind {
@@ -31,20 +32,14 @@ pub struct ErrorRow {
 fn draw(study: &Study<'_>) -> Result<Picture> {
     let rows = study.check()?;
     let title = format!("Predicted over measured: {}", super::machine_name(study));
-    Ok(picture(&title, &grouped(rows, |row| row.experiment.clone())))
+    Ok(picture(&title, &by_experiment(rows)))
 }
 
-/// The picture of all machines.
-pub fn by_machine(rows: &[CheckRow]) -> Picture {
-    picture("Predicted over measured, by machine", &grouped(rows, |row| row.machine.clone()))
-}
-
-fn grouped(rows: &[CheckRow], name: impl Fn(&CheckRow) -> String) -> Vec<ErrorRow> {
+fn by_experiment(rows: &[CheckRow]) -> Vec<ErrorRow> {
     let mut found: Vec<ErrorRow> = Vec::new();
     for row in rows {
-        let name = name(row);
-        let at = found.iter().position(|one| one.name == name).unwrap_or_else(|| {
-            found.push(ErrorRow { name, ..ErrorRow::default() });
+        let at = found.iter().position(|one| one.name == row.experiment).unwrap_or_else(|| {
+            found.push(ErrorRow { name: row.experiment.clone(), ..ErrorRow::default() });
             found.len() - 1
         });
         let ratio = row.predicted / row.measured;
@@ -108,8 +103,8 @@ fn picture(title: &str, rows: &[ErrorRow]) -> Picture {
         picture.line(vec![(left, y), (frame.right, y)], Ink::Grid, HAIR);
         dots(&mut picture, &frame, &row.fitted, (y, 2.0), Ink::Series(6));
         dots(&mut picture, &frame, &row.checked, (y, 2.4), Ink::Series(0));
-        if let Some(median) = median(&row.checked) {
-            let x = frame.place_x(median);
+        if !row.checked.is_empty() {
+            let x = frame.place_x(median(&sorted(row.checked.iter().copied())));
             picture.line(vec![(x, y - 6.0), (x, y + 6.0)], Ink::Text, 2.0);
         }
     }
@@ -143,11 +138,4 @@ fn axis(rows: &[ErrorRow]) -> Axis {
         ticks: inside.map(|&(value, text)| (value, text.to_owned())).collect(),
         label: "predicted / measured".to_owned(),
     }
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len().checked_sub(1)? / 2;
-    Some((sorted[middle] + sorted[sorted.len() / 2]) / 2.0)
 }

@@ -26,7 +26,7 @@ mod waterfall;
 pub use picture::Picture;
 
 use crate::error::{Error, Result};
-use crate::suggestion::did_you_mean;
+use crate::suggestion::known;
 use crate::sweep::Study;
 
 /// A kind of picture.
@@ -63,13 +63,8 @@ pub const KINDS: &[Kind] = &[
 /// [`Error::Request`] when there is none, with those that there are.
 pub fn find(name: &str) -> Result<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| {
-        let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
-        let guess = did_you_mean(name, names.iter().copied());
-        let space = if guess.is_empty() { "" } else { " " };
-        Error::request(
-            format!("there is no picture `{name}`"),
-            format!("{guess}{space}known: {}", names.join(", ")),
-        )
+        let help = known(name, "known", KINDS.iter().map(|kind| kind.name));
+        Error::request(format!("there is no picture `{name}`"), help)
     })
 }
 

@@ -5,6 +5,7 @@ use super::bars::legend;
 use super::letters::width;
 use super::picture::{Anchor, Picture, Words};
 use super::style::{Ink, MARGIN, SMALL, WIDTH};
+use crate::report::number::percent;
 use crate::validation::replay::{Replayed, StaySpan};
 
 /// Height of a bar, and what is left below the bars of a rank, pixels.
@@ -19,7 +20,6 @@ const MOVING: Ink = Ink::Series(0);
 pub fn picture(step: &Replayed, first: usize, most: usize) -> Picture {
     let calls = &step.calls[first.min(step.calls.len())..];
     let calls = &calls[..most.min(calls.len())];
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let summary = format!(
         "Calls {first} to {} of {}. Median call {:.2} us, simulated {:.2}; step {:.3} ms, {:.3}; waiting {}, {}.",
         first + calls.len().saturating_sub(1),

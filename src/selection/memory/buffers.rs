@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::selection::gpu::Capability;
-use crate::suggestion::did_you_mean;
+use crate::suggestion::known;
 use crate::topology::Confidence;
 
 /// Sizes and rules that come with the program.
@@ -238,9 +238,7 @@ impl Facts {
 }
 
 fn unknown(what: &str, name: &str, names: &[&str]) -> Error {
-    let guess = did_you_mean(name, names.iter().copied());
-    let space = if guess.is_empty() { "" } else { " " };
-    let help = format!("{guess}{space}known: {}", names.join(", "));
+    let help = known(name, "known", names.iter().copied());
     Error::request(format!("there is no {what} by the name `{name}`"), help)
 }
 

@@ -17,7 +17,7 @@ pub use rules::{Candidate, Engine, Rule, Rules, Runs, Setting, SettingKind, Vers
 pub use settings::Settings;
 
 use crate::error::{Error, Result};
-use crate::suggestion::did_you_mean;
+use crate::suggestion::known;
 use crate::topology::Confidence;
 use needs::Situation;
 
@@ -131,15 +131,10 @@ impl Rules {
     /// # Errors
     /// When there is none, with the names that are.
     pub fn engine(&self, name: &str) -> Result<&Engine> {
-        let names = || self.engines.iter().map(|engine| engine.name.as_str());
         self.engines.iter().find(|engine| engine.name == name).ok_or_else(|| {
-            let guess = did_you_mean(name, names());
-            let space = if guess.is_empty() { "" } else { " " };
-            let known: Vec<&str> = names().collect();
-            Error::request(
-                format!("there is no engine `{name}`"),
-                format!("{guess}{space}known: {}", known.join(", ")),
-            )
+            let names = self.engines.iter().map(|engine| engine.name.as_str());
+            let help = known(name, "known", names);
+            Error::request(format!("there is no engine `{name}`"), help)
         })
     }
 

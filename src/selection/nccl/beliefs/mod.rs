@@ -150,11 +150,6 @@ impl Beliefs {
         self.speeds(compute_capability).map_or(&[], |speeds| &speeds.intra)
     }
 
-    /// Speeds tried for channels between machines, fastest first, GB/s.
-    pub fn inter_speeds(&self, compute_capability: u32) -> &[f32] {
-        self.speeds(compute_capability).map_or(&[], |speeds| &speeds.inter)
-    }
-
     /// Limits of the search.
     pub fn budget(&self) -> &Budget {
         &self.file.budget
