@@ -48,17 +48,23 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// DeepSeek-V3's layer: 256 experts, 8 used; 7,168 values of one byte and a scale of four bytes
-    /// for each 128 of them on the way there, of two bytes on the way back.
-    pub fn deepseek_v3(tokens: u32) -> Layer {
+    /// A layer of `experts` experts, `used` a token, for tokens of `hidden` values: on the way there one
+    /// byte each and a scale of four bytes for each 128 of them (fp8), or two bytes (bf16); two bytes on
+    /// the way back.
+    pub fn of(tokens: u32, experts: u32, used: u32, hidden: u32, fp8: bool) -> Layer {
         Layer {
             tokens,
-            experts: 256,
-            used: 8,
-            dispatch_bytes: 7168 + 7168 / 128 * 4,
-            combine_bytes: 2 * 7168,
+            experts,
+            used,
+            dispatch_bytes: if fp8 { hidden + hidden.div_ceil(128) * 4 } else { 2 * hidden },
+            combine_bytes: 2 * hidden,
             pattern: Pattern::Hashed { seed: 0 },
         }
+    }
+
+    /// DeepSeek-V3's layer, 256 experts, 8 used, 7,168 values, with fp8 on the way there.
+    pub fn deepseek_v3(tokens: u32) -> Layer {
+        Layer::of(tokens, 256, 8, 7168, true)
     }
 
     /// Ranks that hold an expert of a rank's token, of `ranks` in all.

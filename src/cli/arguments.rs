@@ -43,6 +43,8 @@ pub(super) enum Command {
     Compare(Box<super::compare::Compare>),
     /// A step of a model: its calls, what they cost by implementation, tokens a second.
     Step(Box<super::step::Options>),
+    /// The exchanges around a layer of experts: dispatch and combine, or gathering everything.
+    Experts(super::experts::Options),
     /// A grid of cases into a file of rows: plan, run, status, merge.
     #[command(subcommand)]
     Sweep(super::sweep::Sweep),

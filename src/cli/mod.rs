@@ -6,6 +6,7 @@ mod check;
 mod choose;
 mod compare;
 mod constants;
+mod experts;
 mod here;
 mod import;
 mod load;
@@ -42,6 +43,7 @@ pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failur
         Some(Command::Topo(command)) => topo::run(command, output),
         Some(Command::Compare(options)) => compare::run(options, output),
         Some(Command::Step(options)) => step::run(options, output),
+        Some(Command::Experts(options)) => experts::run(options, output),
         Some(Command::Sweep(command)) => sweep::run(command, output),
         Some(Command::Plan(options)) => plan::plan(options, output),
         Some(Command::Place(options)) => plan::run_place(options, output),

@@ -71,7 +71,8 @@ pub const MACHINES: &[Machine] = &[
         "raw/contention.csv",
         "raw/latency_tiers.csv",
         "raw/serving.csv"
-    ),
+    )
+    .assuming("2.27.7"),
     machine!(
         "wrx90-7955wx-3xpm50100-hierarchy-8gpu",
         "rtxpro6000x8-hierarchy",
@@ -86,7 +87,8 @@ pub const MACHINES: &[Machine] = &[
         "raw/contention.csv",
         "raw/latency_tiers.csv",
         "raw/serving.csv"
-    ),
+    )
+    .assuming("2.27.7"),
     machine!(
         "dual-turin-9575f-direct-8gpu",
         "rtxpro6000x8-direct",
@@ -102,7 +104,8 @@ pub const MACHINES: &[Machine] = &[
         "raw/contention.csv",
         "raw/latency_tiers.csv",
         "raw/serving.csv"
-    ),
+    )
+    .assuming("2.27.7"),
     machine!("sglang-kimi-k25-rtxpro6000x8", "rtxpro6000x8", "observations.csv"),
     machine!(
         "turin-4xpm50100-star-16gpu-second",

@@ -4,11 +4,14 @@
 use serde::Serialize;
 
 use super::machine::Machine;
+use super::nccl::taken;
+use super::options::CaseOptions;
 use crate::algorithm::expert_parallel::{Layer, Way, exchange};
-use crate::algorithm::{self, Flags, Implementation, Kernel, Protocol, Request, Transport};
+use crate::algorithm::{Flags, Implementation, Kernel, Protocol, Request, Transport};
 use crate::engine::{Fidelity, RunOptions, simulate};
 use crate::error::Result;
 use crate::schedule::{Collective, Schedule};
+use crate::selection::nccl::Setup;
 
 /// What a layer's exchanges cost.
 #[derive(Clone, Debug, Serialize)]
@@ -21,8 +24,10 @@ pub struct ExpertExchange {
     pub exchange_us: [f64; 2],
     /// Bytes of the all-gather and of the reduce-scatter in their place, as nccl-tests counts them.
     pub gathered_bytes: [u64; 2],
-    /// Time of these by NCCL's ring, us; none where there is no such algorithm.
+    /// Time of these by what NCCL takes, us; none where what it takes is not modelled.
     pub gathered_us: [Option<f64>; 2],
+    /// What NCCL takes for them.
+    pub gathered_by: [String; 2],
 }
 
 impl ExpertExchange {
@@ -30,29 +35,32 @@ impl ExpertExchange {
     ///
     /// # Errors
     /// Those of the layer, the algorithms and the engine.
-    pub fn of(machine: &Machine, gpus: &[u32], layer: &Layer) -> Result<ExpertExchange> {
+    pub fn of(
+        machine: &Machine,
+        setup: &Setup,
+        gpus: &[u32],
+        layer: &Layer,
+    ) -> Result<ExpertExchange> {
         let ranks = gpus.len() as u32;
-        let run = |schedule: &Schedule| -> Result<f64> {
-            let options = RunOptions { calls: 2, ..RunOptions::default() };
-            let fabric = &machine.nominal.fabric;
-            let outcome = simulate(fabric, schedule, Fidelity::Packet, options)?;
-            Ok(outcome.mean_call_time().as_us())
-        };
-        let deep_ep = request(machine, gpus, Implementation::DeepEp, Protocol::Simple, 16)?;
+        let deep_ep = request(machine, gpus)?;
         let mut exchange_us = [0.0; 2];
         for (us, way) in exchange_us.iter_mut().zip([Way::Dispatch, Way::Combine]) {
-            *us = run(&exchange(&deep_ep, layer, way)?)?;
+            *us = run(machine, &exchange(&deep_ep, layer, way)?)?;
         }
         let gathered_bytes = layer.gathered_bytes(ranks);
+        let options = CaseOptions::of(gpus.to_vec(), Fidelity::Packet);
         let mut gathered_us = [None; 2];
+        let mut gathered_by = [String::new(), String::new()];
         let collectives = [Collective::AllGather, Collective::ReduceScatter];
-        for ((us, collective), bytes) in gathered_us.iter_mut().zip(collectives).zip(gathered_bytes)
-        {
-            let Ok(ring) = algorithm::find(collective, "ring") else { continue };
-            let unit = 16 * u64::from(ranks);
-            let bytes = bytes.next_multiple_of(unit);
-            let nccl = request(machine, gpus, Implementation::Nccl, Protocol::Simple, bytes)?;
-            *us = Some(run(&algorithm::build(ring, &nccl)?)?);
+        for (index, collective) in collectives.into_iter().enumerate() {
+            let bytes = gathered_bytes[index];
+            match taken(setup, collective, bytes, &options)?.case {
+                Ok((case, options)) => {
+                    gathered_by[index] = case.title.clone();
+                    gathered_us[index] = Some(case.nominal_us(machine, bytes, &options)?);
+                }
+                Err(reason) => gathered_by[index] = reason,
+            }
         }
         let between = layer.tokens_between(ranks);
         let leaving = |(rank, row): (usize, &Vec<u32>)| row.iter().sum::<u32>() - row[rank];
@@ -64,24 +72,38 @@ impl ExpertExchange {
             exchange_us,
             gathered_bytes,
             gathered_us,
+            gathered_by,
         })
+    }
+
+    /// Dispatch and combine together, us.
+    pub fn exchanged(&self) -> f64 {
+        self.exchange_us.iter().sum()
+    }
+
+    /// All-gather and reduce-scatter together, us.
+    pub fn gathered(&self) -> Option<f64> {
+        Some(self.gathered_us[0]? + self.gathered_us[1]?)
     }
 }
 
-fn request<'a>(
-    machine: &'a Machine,
-    gpus: &[u32],
-    implementation: Implementation,
-    protocol: Protocol,
-    bytes: u64,
-) -> Result<Request<'a>> {
+/// Mean time of a call, us.
+fn run(machine: &Machine, schedule: &Schedule) -> Result<f64> {
+    let options = RunOptions { calls: 2, ..RunOptions::default() };
+    let outcome = simulate(&machine.nominal.fabric, schedule, Fidelity::Packet, options)?;
+    Ok(outcome.mean_call_time().as_us())
+}
+
+/// What DeepEP's kernels are asked; the layer tells the bytes.
+fn request<'a>(machine: &'a Machine, gpus: &[u32]) -> Result<Request<'a>> {
     let nominal = &machine.nominal;
+    let kernel = Kernel::of(Implementation::DeepEp, &nominal.calibration, &machine.gpu_model)?;
     Ok(Request {
         fabric: &nominal.fabric,
         gpus: gpus.to_vec(),
-        bytes,
-        protocol,
-        kernel: Kernel::of(implementation, &nominal.calibration, &machine.gpu_model)?,
+        bytes: 16,
+        protocol: Protocol::Simple,
+        kernel,
         transport: Transport::Peer,
         flags: Flags::Peer,
         blocks: None,

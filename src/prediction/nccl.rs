@@ -119,10 +119,13 @@ fn transport(channels: &[Vec<Hop>]) -> Result<Transport, String> {
                 algorithm::Hop::Host
             }
             HopTransport::P2p { .. } | HopTransport::Shm { .. } => {
-                return Err("copies by copy engines are not modelled".to_owned());
+                return Err("copies by copy engines, off by default, are not modelled".to_owned());
             }
-            HopTransport::Net | HopTransport::None => {
-                return Err(format!("rank {from} reaches rank {to} by network"));
+            HopTransport::Net => {
+                return Err(format!("rank {from} reaches rank {to} by network: not modelled"));
+            }
+            HopTransport::None => {
+                return Err(format!("rank {from} has no way to rank {to}: NCCL would fail"));
             }
         };
         pairs.push((from, to, how));

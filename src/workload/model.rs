@@ -163,6 +163,24 @@ impl Layout {
 }
 
 impl Model {
+    /// Experts of a layer, and how many of them a token uses.
+    ///
+    /// # Errors
+    /// When the model has none, or how many are used is not known.
+    pub fn experts_and_used(&self) -> Result<(u32, u32)> {
+        let Some(experts) = &self.experts else {
+            let help = "name a mixture of experts, such as deepseek-v3";
+            return Err(Error::request(format!("{} has no experts", self.title), help));
+        };
+        let used = experts.used.ok_or_else(|| {
+            Error::request(
+                format!("how many experts a token of {} uses is not known", self.title),
+                "name another model",
+            )
+        })?;
+        Ok((experts.count, used))
+    }
+
     /// What cannot be laid out so.
     ///
     /// # Errors

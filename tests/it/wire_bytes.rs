@@ -9,6 +9,9 @@ use collsim::fabric::{DirectedLink, EndpointId};
 use collsim::prediction::Machine;
 use collsim::prediction::experts::ExpertExchange;
 use collsim::schedule::{Collective, Op, Schedule};
+use collsim::selection::nccl::environment::Settings;
+use collsim::selection::nccl::survey::Detection;
+use collsim::selection::nccl::{Setup, Version};
 
 use crate::rig::Rig;
 
@@ -154,11 +157,54 @@ fn a_layer_on_eight_h200_sends_what_its_routing_says() {
     let machine = Machine::new(rig.topology, &rig.calibration, true, false).expect("compiles");
     let gpus: Vec<u32> = (0..8).collect();
     let layer = Layer::deepseek_v3(32);
-    let found = ExpertExchange::of(&machine, &gpus, &layer).expect("runs");
+    let detection = Detection::of(&gpus);
+    let setup = Setup::of(
+        &machine.topology,
+        &machine.nominal.calibration,
+        &detection,
+        Version::NEWEST,
+        Settings::default(),
+    )
+    .expect("NCCL starts");
+    let found = ExpertExchange::of(&machine, &setup, &gpus, &layer).expect("runs");
     // A token goes to 5.3 ranks, 7/8 of them others: about 32 x 4.65 x 7,392 B leave a rank.
     let mean = f64::from(layer.tokens) * found.ranks_per_token * 7.0 / 8.0 * 7392.0;
     assert!((found.sent_bytes[0] as f64 / mean - 1.0).abs() < 0.05, "{found:?}");
     // Dispatch is no faster than its bytes at 450 GB/s, and combine carries about twice as many.
     assert!(found.exchange_us[0] > found.sent_bytes[0] as f64 / 450e3, "{found:?}");
     assert!(found.exchange_us[1] > found.exchange_us[0], "{found:?}");
+    // Every token to every rank is 1.7 times as much, and NCCL's ring passes it on seven times.
+    assert!(found.gathered().expect("modelled") > found.exchanged(), "{found:?}");
+}
+
+/// Payload that leaves and reaches GPU 0.
+fn payload(rig: &Rig, schedule: &Schedule) -> [u64; 2] {
+    let outcome = rig.run(schedule, Fidelity::MaxMin);
+    let links = || rig.fabric.links.iter().zip(&outcome.links);
+    let sum = |chosen: &dyn Fn(&DirectedLink) -> bool| {
+        let used = |&(link, _): &(&DirectedLink, &LinkUse)| chosen(link);
+        links().filter(used).map(|(_, used)| used.payload_bytes).sum()
+    };
+    [sum(&|link| link.from == 0), sum(&|link| link.to == 0)]
+}
+
+#[test]
+fn the_switch_takes_and_gives_each_chunk_once() {
+    // 8 ranks, S = 1 MiB. All-gather: S/8 leaves a GPU once, S arrives, its own part among it.
+    // Reduce-scatter: the switch reads S from each GPU, S/8 of sums arrives. All-reduce is both.
+    const PART: u64 = 1 << 17;
+    let rig = Rig::named("h200x8-nvswitch");
+    for (collective, wanted) in [
+        (Collective::AllGather, [PART, 8 * PART]),
+        (Collective::ReduceScatter, [8 * PART, PART]),
+        (Collective::AllReduce, [9 * PART, 9 * PART]),
+    ] {
+        let nvls = find(collective, "nvls").expect("known");
+        let request = rig.request((nvls, Protocol::Simple), (0..8).collect(), 8 * PART);
+        let found = payload(&rig, &build(nvls, &request).expect("builds"));
+        for (found, wanted) in found.into_iter().zip(wanted) {
+            // Besides the data, flags of 4 bytes.
+            assert!((wanted..wanted + 4096).contains(&found), "{collective:?}: {found} {wanted}");
+        }
+    }
 }

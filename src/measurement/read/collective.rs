@@ -80,7 +80,7 @@ fn one_shot(sink: &mut Sink, row: &Row) -> Result<()> {
 }
 
 /// Why nothing is predicted for a row of NCCL, if so.
-fn unmodelled(sink: &Sink, row: &Row) -> Result<Option<&'static str>> {
+fn unmodelled(row: &Row) -> Result<Option<&'static str>> {
     let (condition, algorithm) = (row.column("condition")?, row.column("algorithm")?);
     Ok(if algorithm.starts_with("symmetric") {
         Some("no model of NCCL's kernels for symmetric memory")
@@ -88,30 +88,18 @@ fn unmodelled(sink: &Sink, row: &Row) -> Result<Option<&'static str>> {
         && size(row)? < 8 << 20
     {
         Some("each call is timed by itself with its launch: no time of the call")
-    } else if sink.machine.starts_with("asus")
-        && in_turn(sink, condition)
-        && row.column("ranks")? == "8"
-        && size(row)? <= 16 << 10
-    {
-        Some("launch-bound: grouped launches of one process (trap 8)")
     } else {
         None
     })
 }
 
-/// One process launches on all GPUs, one after another.
-fn in_turn(sink: &Sink, condition: &str) -> bool {
-    let grouped = sink.machine.starts_with("asus") && !condition.contains("SGLang");
-    grouped || condition.contains("one process (")
-}
-
 /// How a row's calls were launched, and whether the host's launches were read off it.
 fn launches(sink: &Sink, row: &Row, collective: Collective) -> Result<(Launches, bool)> {
-    if !in_turn(sink, row.column("condition")?) {
-        return Ok((Launches::AtOnce, false));
-    }
-    let Some(host) = hosts::host(&sink.machine)? else {
-        return Ok((Launches::InTurn(None), false));
+    let condition = row.column("condition")?;
+    let host = hosts::host(&sink.machine)?;
+    let told = condition.contains("one process (");
+    let Some(host) = host.filter(|host| told || host.launched_in_turn(condition)) else {
+        return Ok((if told { Launches::InTurn(None) } else { Launches::AtOnce }, false));
     };
     let each = match collective {
         Collective::AllToAll => host.send_launch_ns,
@@ -151,7 +139,7 @@ fn nccl(sink: &mut Sink, row: &Row) -> Result<()> {
         sink.skip(row, "send and receive between pairs have no schedule yet");
         return Ok(());
     };
-    if let Some(reason) = unmodelled(sink, row)? {
+    if let Some(reason) = unmodelled(row)? {
         sink.skip(row, reason);
         return Ok(());
     }
@@ -241,6 +229,23 @@ mod tests {
     }
 
     #[test]
+    fn launches_are_the_hosts() {
+        let text = "condition,size_bytes\none process (-g 8),2048\n\"one process, a thread\",2048\n\
+                    SGLang auto-crossover,4096\ndefault,8192\n";
+        let rows = with_header("x.csv", text).expect("CSV");
+        let of = |machine: &str, row: usize| {
+            let sink = Sink::new(machine, "rtxpro6000x8");
+            launches(&sink, &rows[row], Collective::AllReduce).expect("sound")
+        };
+        let (rome, asus) = ("4090x8-epyc7542-2s", "asus-esc8000a-e13p-2xpex890xx-8gpu");
+        assert_eq!(of(rome, 0), (Launches::InTurn(Some(5250)), true));
+        assert_eq!(of("another", 0), (Launches::InTurn(None), false));
+        assert_eq!(of(rome, 1), (Launches::AtOnce, false));
+        assert_eq!(of(asus, 2), (Launches::AtOnce, false));
+        assert_eq!(of(asus, 3), (Launches::InTurn(Some(3300)), false));
+    }
+
+    #[test]
     fn what_a_row_tells_nccl() {
         let text = "algorithm,condition\nRing,\"NCCL_ALGO=Ring NCCL_PROTO=Simple; -n 5 -w 2\"\n\
                     NVLS,\"NCCL 2.27.7; default\"\n,\"P2P on (BAR1); one process (-g 8)\"\n";
@@ -255,6 +260,5 @@ mod tests {
         sink.assumed_nccl = Some("2.12.12".into());
         assert_eq!(version(&sink, "NCCL 2.23; one process"), Some(("2.23".into(), false)));
         assert_eq!(version(&sink, "-n 5 -w 2"), Some(("2.12.12".into(), true)));
-        assert!(in_turn(&sink, "one process (-g 8)") && !in_turn(&sink, "one process, a thread"));
     }
 }

@@ -10,7 +10,6 @@ use crate::topology::Confidence;
 struct Hosts {
     #[expect(dead_code, reason = "for people")]
     comment: String,
-    fitted_up_to_bytes: u64,
     hosts: Vec<Host>,
 }
 
@@ -24,14 +23,19 @@ pub(super) struct Host {
     pub(super) launch_ns: u32,
     /// A launch of grouped sends and receives on one GPU, ns.
     pub(super) send_launch_ns: u32,
+    /// Largest of the rows that it was read off, bytes; 0: none that is predicted.
+    pub(super) fitted_up_to_bytes: u64,
+    /// Whether the source tells of no row that one process made it.
+    #[serde(default)]
+    all_rows: bool,
+    /// Words of conditions whose rows were launched otherwise.
+    #[serde(default)]
+    except: Vec<String>,
     /// Rows that it was read off.
     #[expect(dead_code, reason = "for people")]
     source: String,
     #[expect(dead_code, reason = "for people")]
     confidence: Confidence,
-    /// Largest of these rows, bytes.
-    #[serde(skip)]
-    pub(super) fitted_up_to_bytes: u64,
 }
 
 /// The host of a folder, if its launches are known.
@@ -45,9 +49,15 @@ pub(super) fn host(machine: &str) -> Result<Option<Host>> {
         reason: error.to_string(),
         help: "the embedded file is damaged: this is a bug".into(),
     })?;
-    let fitted_up_to_bytes = all.fitted_up_to_bytes;
-    let found = all.hosts.into_iter().find(|host| host.machine == machine);
-    Ok(found.map(|host| Host { fitted_up_to_bytes, ..host }))
+    Ok(all.hosts.into_iter().find(|host| host.machine == machine))
+}
+
+impl Host {
+    /// Whether one process launched a row of this condition on all GPUs in turn, though the row does
+    /// not say so.
+    pub(super) fn launched_in_turn(&self, condition: &str) -> bool {
+        self.all_rows && !self.except.iter().any(|word| condition.contains(word.as_str()))
+    }
 }
 
 #[cfg(test)]
@@ -59,5 +69,10 @@ mod tests {
         let host = host("a100sxm80-x8-cw").expect("sound").expect("listed");
         assert!(host.launch_ns > 0 && host.send_launch_ns > host.launch_ns);
         assert!(super::host("another").expect("sound").is_none());
+        assert!(!host.launched_in_turn("NCCL 2.12.12"));
+        let every =
+            super::host("asus-esc8000a-e13p-2xpex890xx-8gpu").expect("sound").expect("listed");
+        assert!(every.launched_in_turn("default"));
+        assert!(!every.launched_in_turn("SGLang auto-crossover at startup"));
     }
 }

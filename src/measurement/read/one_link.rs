@@ -81,8 +81,11 @@ fn stream(sink: &mut Sink, row: &Row) -> Result<()> {
     let (blocks, threads) = (row.count(row.after("blocks")?)?, row.count(row.after("threads")?)?);
     let (kind, rate, plateau, what) = if read {
         let unroll = row.count(row.after("unroll")?)?;
-        let what = format!("{blocks}x{threads} threads, {unroll} in flight");
-        (LoadKind::Read(unroll), row.field(7), READ_SATURATED, what)
+        let what = format!("{blocks}x{threads} threads, unrolled {unroll} times");
+        // Four loads of this kernel's loop move what two in flight do: `h200-probe`, whose loads are
+        // spelled out, moves 1.9 times as much with four.
+        let in_flight = if unroll == 4 { 2 } else { unroll };
+        (LoadKind::Read(in_flight), row.field(7), READ_SATURATED, what)
     } else {
         (LoadKind::Write, row.field(5), WRITE_SATURATED, format!("{blocks}x{threads} threads"))
     };

@@ -227,13 +227,36 @@ impl Model {
             }
         }
         best.ok_or_else(|| {
-            Error::request(
-                format!("NCCL has no algorithm left for {}", collective.name()),
-                "loosen NCCL_ALGO or NCCL_PROTO",
-            )
+            let what = format!("NCCL has no algorithm left for {}", collective.name());
+            let told = match self.refusals(collective) {
+                reasons if reasons.is_empty() => what,
+                reasons => format!("{what}: {}", reasons.join("; ")),
+            };
+            Error::request(told, "loosen NCCL_ALGO or NCCL_PROTO")
         })
     }
+
+    /// Why NCCL refuses what the settings leave on, algorithms of one reason together.
+    fn refusals(&self, collective: Collective) -> Vec<String> {
+        let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+        for row in self.rows_of(collective) {
+            let Some(reason) = row.off.as_deref() else { continue };
+            if reason.starts_with(SWITCHED_OFF) {
+                continue;
+            }
+            let name = format!("{} {}", row.algorithm.name(), row.protocol.name());
+            match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, names)) => names.push(name),
+                None => by_reason.push((reason, vec![name])),
+            }
+        }
+        let told = |(reason, names): (&str, Vec<String>)| format!("{}: {reason}", names.join(", "));
+        by_reason.into_iter().map(told).collect()
+    }
 }
+
+/// How the reasons begin that are the user's own.
+const SWITCHED_OFF: &str = "switched off by NCCL_";
 
 /// One communicator being priced.
 pub(super) struct Pricing<'a> {
@@ -253,11 +276,13 @@ impl Pricing<'_> {
             ),
             _ => (0.0, 0.0),
         };
-        let off = absent
+        // What the user switched off is told first: it is what the user can switch on.
+        let off = self
+            .switched_off(collective, algorithm, protocol)
+            .or(absent)
             .or_else(|| self.too_old(algorithm))
             .or_else(|| self.misplaced(algorithm))
             .or_else(|| graph.as_ref().err().cloned())
-            .or_else(|| self.switched_off(collective, algorithm, protocol))
             .or_else(|| {
                 let graph = graph.as_ref().ok()?;
                 self.ll128_off(collective, protocol, graph)
@@ -311,10 +336,10 @@ impl Pricing<'_> {
             && collective != Collective::AllReduce
             && self.constants.version < Version { major: 2, minor: 24, patch: 0 };
         if !kept && !self.settings.algorithm_is_on(collective, algorithm) {
-            return Some("switched off by NCCL_ALGO".to_owned());
+            return Some(format!("{SWITCHED_OFF}ALGO"));
         }
         let off = self.settings.protocol(collective, protocol) == Enabled::No;
-        off.then(|| "switched off by NCCL_PROTO".to_owned())
+        off.then(|| format!("{SWITCHED_OFF}PROTO"))
     }
 
     /// Whether LL128 is safe by NCCL's rule: its 128-byte stores must arrive whole.
