@@ -72,8 +72,16 @@ pub(super) enum Command {
     Constants(super::constants::Constants),
 }
 
+/// Where constants come from: every command that predicts has this, most of them with the machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub(super) struct ConstantsFrom {
+    /// Constants in place of the program's, as `simulate calibrate` writes them.
+    #[arg(long, value_name = "FILE")]
+    pub(super) calibration: Option<String>,
+}
+
 /// The machine.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(super) struct Machine {
     /// Machine: the name of a built-in one (`simulate topo list`), or a file as it is, `-` for a
     /// pipe: topology JSON, nvidia-smi, lspci, NCCL, hwloc; named again, several files merge.
@@ -82,10 +90,13 @@ pub(super) struct Machine {
     /// What the files do not say: gpu=MODEL, switch=MODEL, cpu=MODEL, sockets=N, pcie=5x16.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) assume: Vec<String>,
+    /// Its constants.
+    #[command(flatten)]
+    pub(super) constants: ConstantsFrom,
 }
 
 /// Options of a prediction.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, PartialEq, Args)]
 pub(super) struct Predict {
     /// The machine.
     #[command(flatten)]
@@ -149,9 +160,6 @@ pub(super) struct Predict {
     /// Form of the table of sizes [default: text].
     #[arg(long, value_name = "FORM")]
     pub(super) format: Option<Form>,
-    /// Constants in place of the program's, as `simulate calibrate` writes them.
-    #[arg(long, value_name = "FILE")]
-    pub(super) calibration: Option<String>,
     /// Without the regimes that the topology declares.
     #[arg(long)]
     pub(super) no_regimes: bool,
@@ -232,6 +240,9 @@ pub(super) enum Topo {
         /// List what was assumed, and what each assumption would change.
         #[arg(long)]
         assumptions: bool,
+        /// Constants of its links and paths.
+        #[command(flatten)]
+        constants: ConstantsFrom,
     },
     /// Write files of one machine, in any known form, as one topology file.
     Convert {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::arguments::Form;
+use super::arguments::{ConstantsFrom, Form};
 use super::load;
 use super::output::{Failure, Outcome, Output, pretty};
 use crate::error::Error;
@@ -46,9 +46,9 @@ pub(super) struct Rows {
     /// The machine on which they were taken; left out: topology.json of that folder.
     #[arg(long, value_name = "FILE|NAME", requires = "measured")]
     topo: Option<String>,
-    /// Constants in place of the program's, as `simulate calibrate` writes them.
-    #[arg(long, value_name = "FILE")]
-    calibration: Option<String>,
+    /// The constants.
+    #[command(flatten)]
+    constants: ConstantsFrom,
 }
 
 impl Rows {
@@ -57,7 +57,7 @@ impl Rows {
     /// # Errors
     /// A calibration, a folder or a log that cannot be read.
     pub(super) fn wanted(&self) -> crate::error::Result<CheckOptions> {
-        let calibration = load::calibration(self.calibration.as_deref())?;
+        let calibration = load::calibration(&self.constants)?;
         let topo = self.topo.as_deref();
         let own = self.measured.as_deref().map(|at| load::measured(at, topo)).transpose()?;
         let (machine, experiment) = (self.machine.clone(), self.experiment.clone());

@@ -47,7 +47,7 @@ pub(super) fn run(options: &Choose, output: &mut Output) -> std::result::Result<
     let settings = Settings::parse(&options.nccl_env.join(" "))?;
     let collective = named_collective(&options.collective)?;
     let sizes = wanted_sizes(options)?;
-    let calibration = Calibration::embedded()?;
+    let calibration = load::calibration(&options.machine.constants)?;
     let topology = load::machine(&options.machine, &calibration)?.topology;
     start_threads(options.threads)?;
     let machine = Machine::new(topology, &calibration, !options.no_regimes, true)?;

@@ -9,7 +9,6 @@ use super::output::{Failure, Outcome, Output};
 use super::predict::{fidelity, start_threads, table_format, wanted_sizes, workload};
 use super::select;
 use crate::error::{Error, Result};
-use crate::fabric::Calibration;
 use crate::input::{Loaded, read_text};
 use crate::prediction::Choice;
 use crate::report::compare as report;
@@ -46,7 +45,7 @@ pub(super) fn run(options: &Compare, output: &mut Output) -> std::result::Result
 
 /// The machine of one name, with what is stated of both.
 fn named(name: &str, options: &Predict) -> Machine {
-    Machine { topo: vec![name.to_owned()], assume: options.machine.assume.clone() }
+    load::named(&[name.to_owned()], &options.machine.assume)
 }
 
 /// Compares a machine with itself edited.
@@ -65,7 +64,7 @@ fn compare(
 ) -> std::result::Result<Outcome, Failure> {
     refuse(options)?;
     let edits = parse_edits(&edit_texts(&options.what_if)?)?;
-    let calibration = Calibration::embedded()?;
+    let calibration = load::calibration(&options.machine.constants)?;
     let mut notes = Vec::new();
     let scenario = scenario(options, &mut notes)?;
     let plan = |machine: &Machine| {

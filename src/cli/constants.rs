@@ -2,11 +2,12 @@
 
 use clap::Args;
 
-use super::arguments::Form;
+use super::arguments::{ConstantsFrom, Form};
+use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::predict::table_format;
 use crate::error::Error;
-use crate::fabric::{Calibration, DeviceClass};
+use crate::fabric::DeviceClass;
 use crate::report::assumptions::constants;
 use crate::suggestion::known;
 
@@ -15,6 +16,9 @@ use crate::suggestion::known;
 pub(super) struct Constants {
     /// Only this device.
     device: Option<String>,
+    /// Where they come from.
+    #[command(flatten)]
+    constants: ConstantsFrom,
     /// Form of the table.
     #[arg(long, value_name = "FORM", default_value = "text")]
     format: Form,
@@ -22,7 +26,7 @@ pub(super) struct Constants {
 
 /// Prints it, or one device of it.
 pub(super) fn run(options: &Constants, output: &mut Output) -> Result<Outcome, Failure> {
-    let calibration = Calibration::embedded()?;
+    let calibration = load::calibration(&options.constants)?;
     if let Some(device) = &options.device {
         let all = DeviceClass::ALL.iter().flat_map(|entry| calibration.names(entry.0));
         let names: Vec<&str> = all.collect();

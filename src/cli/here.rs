@@ -5,6 +5,7 @@ use std::process::Command;
 
 use clap::Args;
 
+use super::arguments::ConstantsFrom;
 use super::load;
 use super::output::{Failure, Outcome, Output};
 use crate::fabric::{Calibration, CompileOptions, Fabric};
@@ -29,6 +30,9 @@ pub(super) struct Options {
     /// What nothing says: gpu=MODEL, switch=MODEL, cpu=MODEL, sockets=N, pcie=5x16.
     #[arg(long, value_name = "NAME=VALUE")]
     assume: Vec<String>,
+    /// The constants that faults are priced with.
+    #[command(flatten)]
+    constants: ConstantsFrom,
     /// Write the machine as a topology file.
     #[arg(long, short, value_name = "FILE")]
     out: Option<String>,
@@ -43,7 +47,7 @@ const QUERIES: [&[&str]; 4] =
 
 /// Looks, prices and prints.
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
-    let calibration = Calibration::embedded()?;
+    let calibration = load::calibration(&options.constants)?;
     let stated = load::stated(&options.assume, &calibration)?;
     let mut all = vec![read_here(Path::new(&options.root))?];
     all.extend(machine_texts(&options.topo)?);

@@ -1,6 +1,6 @@
 //! Names on the command line -> machines, with all checks.
 
-use super::arguments::Machine;
+use super::arguments::{ConstantsFrom, Machine};
 use crate::error::{Error, Result};
 use crate::fabric::{Calibration, DeviceClass, hardware};
 use crate::input::{Loaded, Stated, calibration_json, embedded, load_machine, topology_json};
@@ -20,8 +20,13 @@ pub(super) fn machine(options: &Machine, calibration: &Calibration) -> Result<Lo
 
 /// Loads the machine of one name.
 pub(super) fn topology(name: &str, calibration: &Calibration) -> Result<Topology> {
-    let options = Machine { topo: vec![name.to_owned()], assume: Vec::new() };
-    Ok(machine(&options, calibration)?.topology)
+    Ok(machine(&named(&[name.to_owned()], &[]), calibration)?.topology)
+}
+
+/// A machine by the names of its files, with what is stated of it.
+pub(super) fn named(topo: &[String], assume: &[String]) -> Machine {
+    let (topo, assume) = (topo.to_vec(), assume.to_vec());
+    Machine { topo, assume, constants: ConstantsFrom::default() }
 }
 
 /// Names of what can be stated.
@@ -74,9 +79,10 @@ pub(super) fn stated(texts: &[String], calibration: &Calibration) -> Result<Stat
     Ok(stated)
 }
 
-/// The program's constants, those of a file in their place.
-pub(super) fn calibration(file: Option<&str>) -> Result<Calibration> {
-    match file {
+/// The program's constants, those of a file in their place. Commands have no other way to constants
+/// (a test holds them to it), so that none ignores the flag.
+pub(super) fn calibration(from: &ConstantsFrom) -> Result<Calibration> {
+    match &from.calibration {
         Some(file) => calibration_json::load(file),
         None => Calibration::embedded(),
     }

@@ -60,7 +60,7 @@ pub(super) struct Options {
 
 /// Answers and prints.
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
-    let calibration = Calibration::embedded()?;
+    let calibration = load::calibration(&options.machine.constants)?;
     let topology = load::machine(&options.machine, &calibration)?.topology;
     let scenario = load_scenario(&options.scenario)?;
     let memory = answer(options, &topology, &scenario, &calibration)?;

@@ -11,7 +11,6 @@ use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::predict::{fidelity, start_threads};
 use crate::error::{Error, Result};
-use crate::fabric::Calibration;
 use crate::input::load_scenario;
 use crate::prediction::{CaseOptions, Choice, Machine};
 use crate::report::number::{short, signed_percent};
@@ -77,7 +76,7 @@ pub(super) fn plan(
     options: &PlanOptions,
     output: &mut Output,
 ) -> std::result::Result<Outcome, Failure> {
-    let calibration = Calibration::embedded()?;
+    let calibration = load::calibration(&options.machine.constants)?;
     let target = Target::parse(&options.target, options.compute_ms)?;
     let offers = options.offers.iter().map(|text| offer(text)).collect::<Result<Vec<_>>>()?;
     let topology = load::machine(&options.machine, &calibration)?.topology;
@@ -135,7 +134,7 @@ pub(super) fn run_place(
     options: &PlaceOptions,
     output: &mut Output,
 ) -> std::result::Result<Outcome, Failure> {
-    let calibration = Calibration::embedded()?;
+    let calibration = load::calibration(&options.machine.constants)?;
     let topology = load::machine(&options.machine, &calibration)?.topology;
     start_threads(None)?;
     let machine = Machine::new(topology, &calibration, !options.no_regimes, false)?;

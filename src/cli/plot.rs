@@ -37,8 +37,12 @@ const SIZES: Sizes = Sizes { begin: 1 << 10, end: 1 << 20, factor: 4.0 };
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
     let predict = &options.predict;
     match options.kind.as_str() {
-        "list" => output.text(&list())?,
+        "list" => {
+            alone(predict, "list")?;
+            output.text(&list())?;
+        }
         "gallery" => {
+            alone(predict, "gallery")?;
             start_threads(predict.threads)?;
             let folder = predict.out.as_deref().unwrap_or("plots");
             draw_gallery(folder, output)?;
@@ -62,6 +66,20 @@ fn list() -> String {
         let _ = writeln!(out, "{:<16}{}", kind.name, kind.about);
     }
     out
+}
+
+/// The list and the gallery are of the program itself: nothing else than where to write and with how
+/// many threads is asked of them.
+fn alone(predict: &Predict, name: &str) -> Result<()> {
+    let plain = Arguments::parse_from(["simulate"]).predict;
+    let asked = Predict { out: predict.out.clone(), threads: predict.threads, ..plain };
+    if *predict == asked {
+        return Ok(());
+    }
+    Err(Error::request(
+        format!("plot {name} is of the program's own machines and constants"),
+        "it takes --out and -j only; one picture of your machine: simulate plot time --topo ..",
+    ))
 }
 
 /// Flags that say nothing about a picture.
@@ -97,7 +115,7 @@ pub(super) struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// The machine that the options name.
     pub(super) fn of(predict: &'a Predict) -> Result<Subject<'a>> {
-        let calibration = Calibration::embedded()?;
+        let calibration = load::calibration(&predict.machine.constants)?;
         let loaded = load::machine(&predict.machine, &calibration)?;
         Subject::on(predict, loaded, calibration)
     }
@@ -181,7 +199,8 @@ fn of_machine(entries: &[gallery::Entry]) -> Result<Vec<Picture>> {
     // All else as it is when nothing is told.
     let predict = Arguments::parse_from(["simulate", "--topo", entries[0].machine]).predict;
     let loaded = Loaded { topology: load::built_in(entries[0].machine)?, ring: None };
-    let subject = Subject::on(&predict, loaded, Calibration::embedded()?)?;
+    let calibration = load::calibration(&predict.machine.constants)?;
+    let subject = Subject::on(&predict, loaded, calibration)?;
     let kinds = entries.iter().map(|entry| plot::find(entry.kind)).collect::<Result<Vec<_>>>()?;
     subject.draw(&kinds)
 }

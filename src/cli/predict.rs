@@ -50,7 +50,7 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
     }
     let mut notes = Vec::new();
     let (scenario, collective) = workload(options, &mut notes)?;
-    let calibration = load::calibration(options.calibration.as_deref())?;
+    let calibration = load::calibration(&options.machine.constants)?;
     let Loaded { topology, ring } = load::machine(&options.machine, &calibration)?;
     let out = options.out.as_deref();
     if options.stop_after == Some(Stage::Topology) {

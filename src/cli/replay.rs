@@ -6,7 +6,7 @@ use super::arguments::Machine;
 use super::load;
 use super::output::{Failure, Outcome, Output, pretty};
 use crate::error::Error;
-use crate::fabric::{Calibration, CompileOptions};
+use crate::fabric::CompileOptions;
 use crate::measurement::trace;
 use crate::report::number::percent;
 use crate::report::plot::replay::picture;
@@ -39,7 +39,7 @@ pub(super) struct Options {
 
 /// Replays every trace of a folder.
 pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Failure> {
-    let calibration = Calibration::embedded()?;
+    let calibration = load::calibration(&options.machine.constants)?;
     let topology = load::machine(&options.machine, &calibration)?.topology;
     let machine = experiment::Machine::new(&topology, &calibration, CompileOptions::default())?;
     let wanted = |name: &str| options.only.as_ref().is_none_or(|part| name.contains(part.as_str()));

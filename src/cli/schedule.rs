@@ -8,7 +8,6 @@ use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::predict::fidelity;
 use crate::error::Result;
-use crate::fabric::Calibration;
 use crate::input::plans::load_plan;
 use crate::prediction;
 use crate::prediction::choice::chosen_gpus;
@@ -42,7 +41,7 @@ pub(super) struct Options {
 /// Proves, times and prints.
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
     let plan = load_plan(&options.file)?;
-    let calibration = Calibration::embedded()?;
+    let calibration = load::calibration(&options.machine.constants)?;
     let topology = load::machine(&options.machine, &calibration)?.topology;
     let machine = prediction::Machine::new(topology, &calibration, true, false)?;
     let gpu_count = machine.nominal.fabric.gpu_count;

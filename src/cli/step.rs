@@ -104,7 +104,7 @@ fn positive(text: &str) -> std::result::Result<f64, String> {
 
 /// Answers and prints.
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
-    let calibration = Calibration::embedded()?;
+    let calibration = load::calibration(&options.machine.constants)?;
     let model = find(&options.model)?;
     let layout = options.layout(&model)?;
     model.check(&layout)?;

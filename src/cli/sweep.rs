@@ -9,12 +9,12 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::arguments::ConstantsFrom;
 use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::predict::start_threads;
 use super::progress::Progress;
 use crate::error::{Error, Result};
-use crate::fabric::Calibration;
 use crate::input::{load_scenario, read_text, topology_json};
 use crate::report::hash::{calibration_hash, fnv1a, hex};
 use crate::sweep::grid::{Grid, Loaded, Pool, shard};
@@ -53,6 +53,9 @@ pub(super) enum Sweep {
 pub(super) struct RunOptions {
     /// The plan, JSON.
     plan: String,
+    /// The constants.
+    #[command(flatten)]
+    constants: ConstantsFrom,
     /// The file to write, a row of JSON a case; until it is finished, FILE.part.
     #[arg(long, value_name = "FILE")]
     out: String,
@@ -81,7 +84,7 @@ fn share(text: &str) -> std::result::Result<(u64, u64), String> {
 pub(super) fn run(command: &Sweep, output: &mut Output) -> std::result::Result<Outcome, Failure> {
     match command {
         Sweep::Plan { plan } => {
-            let (loaded, _) = loaded(plan)?;
+            let (loaded, _) = loaded(plan, &ConstantsFrom::default())?;
             output.text(&format!("{plan}: {} cases\n", format_thousands(loaded.count()?)))?;
         }
         Sweep::Run(options) => output.text(&run_plan(options)?)?,
@@ -96,7 +99,7 @@ pub(super) fn run(command: &Sweep, output: &mut Output) -> std::result::Result<O
 }
 
 /// A plan with all that it names, and a short name for the whole.
-fn loaded(file: &str) -> Result<(Loaded, String)> {
+fn loaded(file: &str, constants: &ConstantsFrom) -> Result<(Loaded, String)> {
     let text = read_text(file, PLAN_LIMIT, "a plan is a few lines")?;
     let grid: Grid = serde_json::from_str(&text).map_err(|error| Error::Read {
         file: file.to_owned(),
@@ -107,12 +110,13 @@ fn loaded(file: &str) -> Result<(Loaded, String)> {
         let message = format!("{file}: schema version {} is not known", grid.schema_version);
         return Err(Error::request(message, format!("this program reads version {VERSION}")));
     }
-    let calibration = Calibration::embedded()?;
+    let calibration = load::calibration(constants)?;
     let machines = grid.machines.iter().map(|name| load::topology(name, &calibration));
     let machines = machines.collect::<Result<Vec<_>>>()?;
     let scenario = load_scenario(&grid.scenario)?;
     let plan = json!({"grid": grid, "scenario": scenario}).to_string();
-    let mut parts = vec![plan, hex(calibration_hash()), env!("CARGO_PKG_VERSION").to_owned()];
+    let mut parts =
+        vec![plan, hex(calibration_hash(&calibration)), env!("CARGO_PKG_VERSION").to_owned()];
     parts.extend(machines.iter().map(topology_json::write).collect::<Result<Vec<_>>>()?);
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let name = hex(fnv1a(&parts));
@@ -144,7 +148,7 @@ fn cannot(what: &str, file: &str, error: &std::io::Error) -> Error {
 }
 
 fn run_plan(options: &RunOptions) -> Result<String> {
-    let (loaded, name) = loaded(&options.plan)?;
+    let (loaded, name) = loaded(&options.plan, &options.constants)?;
     let share = options.shard.or_else(slurm).unwrap_or((0, 1));
     let cases = loaded.count()?;
     let own = shard(cases, share.0, share.1);

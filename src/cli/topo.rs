@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use super::arguments::{Machine, Topo};
+use super::arguments::{ConstantsFrom, Topo};
 use super::load;
 use super::output::{Failure, Outcome, Output};
 use crate::error::Result;
-use crate::fabric::{Calibration, CompileOptions, Fabric};
+use crate::fabric::{CompileOptions, Fabric};
 use crate::input::{embedded, topology_json};
 use crate::report::assumptions::of_the_machine;
 use crate::report::machine::head;
@@ -15,11 +15,12 @@ use crate::topology::Topology;
 
 /// Shows, lists or checks.
 pub(super) fn run(command: &Topo, output: &mut Output) -> std::result::Result<Outcome, Failure> {
-    let calibration = Calibration::embedded()?;
+    let program = load::calibration(&ConstantsFrom::default())?;
     match command {
         Topo::List => output.text(&list()?)?,
-        Topo::Show { topo, assume, json, assumptions } => {
-            let loaded = load::machine(&named(topo, assume), &calibration)?;
+        Topo::Show { topo, assume, json, assumptions, constants } => {
+            let calibration = load::calibration(constants)?;
+            let loaded = load::machine(&load::named(topo, assume), &calibration)?;
             if *json {
                 output.text(&topology_json::write(&loaded.topology)?)?;
                 return Ok(Outcome::Done);
@@ -34,22 +35,18 @@ pub(super) fn run(command: &Topo, output: &mut Output) -> std::result::Result<Ou
             output.titled(&text, None)?;
         }
         Topo::Convert { topo, assume, out } => {
-            let loaded = load::machine(&named(topo, assume), &calibration)?;
+            let loaded = load::machine(&load::named(topo, assume), &program)?;
             output.plain(&topology_json::write(&loaded.topology)?, out.as_deref())?;
         }
         Topo::Check { topos } => {
             for name in topos {
-                let topology = load::topology(name, &calibration)?;
-                Fabric::compile(&topology, &calibration, CompileOptions::default())?;
+                let topology = load::topology(name, &program)?;
+                Fabric::compile(&topology, &program, CompileOptions::default())?;
                 output.text(&format!("{name}: sound\n"))?;
             }
         }
     }
     Ok(Outcome::Done)
-}
-
-fn named(topo: &[String], assume: &[String]) -> Machine {
-    Machine { topo: topo.to_vec(), assume: assume.to_vec() }
 }
 
 fn list() -> Result<String> {

@@ -1,6 +1,6 @@
 //! A short name for an input's content: FNV-1a of 64 bits.
 
-use crate::fabric::DeviceClass;
+use crate::fabric::Calibration;
 
 /// FNV-1a, 64 bits (Fowler, Noll, Vo).
 pub fn fnv1a(parts: &[&str]) -> u64 {
@@ -10,10 +10,14 @@ pub fn fnv1a(parts: &[&str]) -> u64 {
     })
 }
 
-/// Of the calibration that comes with the program.
-pub fn calibration_hash() -> u64 {
-    let texts: Vec<&str> = DeviceClass::ALL.iter().map(|entry| entry.2).collect();
-    fnv1a(&texts)
+/// Of the constants that a prediction is made with: their names, values and confidences.
+pub fn calibration_hash(calibration: &Calibration) -> u64 {
+    let lines = calibration.iter().map(|(class, device, name, constant)| {
+        let (value, unit) = (constant.value, &constant.unit);
+        format!("{}/{device}/{name} {value} {unit} {:?}\n", class.word(), constant.confidence)
+    });
+    let lines: Vec<String> = lines.collect();
+    fnv1a(&lines.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// As 16 hexadecimal digits.

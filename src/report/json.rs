@@ -125,7 +125,7 @@ pub(super) fn made_from(machine: &Machine) -> Result<Value> {
         "inputs": {
             "topology": machine.topology.name,
             "topology_fnv1a": hex(fnv1a(&[&text])),
-            "calibration_fnv1a": hex(calibration_hash()),
+            "calibration_fnv1a": hex(calibration_hash(&machine.nominal.calibration)),
             "declared_regimes_applied": machine.without_regimes.is_some(),
         },
     }))

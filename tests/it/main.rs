@@ -8,6 +8,7 @@ mod calibrate;
 mod check;
 mod choose;
 mod cli;
+mod constants;
 mod docs;
 mod edits;
 mod grids;

@@ -23,7 +23,7 @@ fn machine(name: &str) -> Machine {
 }
 
 /// A ring all-reduce in place: reduced along n - 1 hops, passed on along n - 1.
-fn ring(n: usize, protocol: &str) -> String {
+pub(crate) fn ring(n: usize, protocol: &str) -> String {
     let mut text = format!(
         "<algo name=\"ring\" proto=\"{protocol}\" nchannels=\"1\" nchunksperloop=\"{n}\" ngpus=\"{n}\" coll=\"allreduce\" inplace=\"1\">\n"
     );

@@ -293,7 +293,7 @@ impl Page {
             env!("CARGO_PKG_VERSION"),
             study.question.machine.topology.name,
             hex(fnv1a(&[&told.topology])),
-            hex(calibration_hash()),
+            hex(calibration_hash(&study.question.machine.nominal.calibration)),
             study.question.scenario.name,
             study.question.options.fidelity.name(),
         )));

@@ -13,7 +13,7 @@ use super::{counts, link_up, rows};
 use crate::cli::simulate;
 
 /// A folder that stands for `/` and goes when it is done.
-struct Root(PathBuf);
+pub(crate) struct Root(PathBuf);
 
 impl Drop for Root {
     fn drop(&mut self) {
@@ -23,7 +23,7 @@ impl Drop for Root {
 
 /// A PCI function to make.
 #[derive(Clone)]
-struct Made {
+pub(crate) struct Made {
     class: &'static str,
     ids: (&'static str, &'static str),
     numa: i32,
@@ -108,7 +108,7 @@ impl Root {
     }
 
     /// Two EPYC 9575F; two GPUs below a switch, two at root ports of the same socket.
-    fn four(name: &str, change: impl Fn(&str, &mut Made)) -> Root {
+    pub(crate) fn four(name: &str, change: impl Fn(&str, &mut Made)) -> Root {
         let root = Root::new(name);
         let top = "pci0000:00/0000:00:01.1";
         let up = format!("{top}/0000:01:00.0");
@@ -139,6 +139,10 @@ impl Root {
         let cpu = "processor : 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC 9575F 64-Core Processor\n";
         root.write("proc/cpuinfo", cpu.as_bytes());
         root
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.0.to_str().expect("UTF-8")
     }
 
     fn found(&self) -> Found {

@@ -10,6 +10,8 @@ mod merged;
 mod real;
 mod tree;
 
+pub(crate) use here::Root;
+
 use collsim::error::Error;
 use collsim::fabric::{Calibration, CompileOptions, Fabric};
 use collsim::input::formats::recognise;
