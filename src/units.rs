@@ -216,6 +216,31 @@ pub fn format_thousands(number: u64) -> String {
     out
 }
 
+/// Reads numbers of GPUs and ranges of them, such as `0,1,4-7`; nothing is no choice.
+///
+/// # Errors
+/// What is no number or no range, and how to write them.
+pub fn parse_gpus(text: &str) -> Result<Vec<u32>, String> {
+    let mut gpus = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let number = |digits: &str| {
+            let wrong = |_| format!("`{part}` is no GPU: write 0,1 or 4-7");
+            digits.trim().parse::<u32>().map_err(wrong)
+        };
+        match part.split_once('-') {
+            None => gpus.push(number(part)?),
+            Some((first, last)) => {
+                let (first, last) = (number(first)?, number(last)?);
+                if first > last || last - first >= 1024 {
+                    return Err(format!("`{part}` is no range of GPUs: write 4-7"));
+                }
+                gpus.extend(first..=last);
+            }
+        }
+    }
+    Ok(gpus)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

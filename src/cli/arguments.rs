@@ -2,7 +2,7 @@
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
-use crate::units::parse_size;
+use crate::units::{parse_gpus, parse_size};
 
 /// What a GPU machine's wires do to collective communication.
 #[derive(Debug, Parser)]
@@ -112,6 +112,10 @@ pub(super) struct Predict {
     /// `;` or by naming the flag again; @FILE: a JSON list (`simulate edits` lists all kinds).
     #[arg(long, value_name = "EDIT")]
     pub(super) what_if: Vec<String>,
+    /// Other traffic that goes on while the calls run, on the GPUs of the calls or on those named:
+    /// d2h, h2d, ring, 4-7=ring, .. ; several by `+`, or by naming the flag again.
+    #[arg(long, value_name = "[GPUS=]TRAFFIC")]
+    pub(super) beside: Vec<String>,
     /// Only these algorithms, such as ring,one_shot_pull.
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub(super) algo: Vec<String>,
@@ -128,7 +132,7 @@ pub(super) struct Predict {
     #[arg(long, value_name = "MEMORY", default_value = "peer")]
     pub(super) flags: FlagMemory,
     /// GPUs in the order of ranks; left out: the first of the machine.
-    #[arg(long, value_name = "0,1,4-7", value_parser = gpu_list, default_value = "")]
+    #[arg(long, value_name = "0,1,4-7", value_parser = parse_gpus, default_value = "")]
     pub(super) gpus: std::vec::Vec<u32>,
     /// Sweep of sizes: the first.
     #[arg(short = 'b', long = "begin", value_name = "SIZE", value_parser = parse_size)]
@@ -289,7 +293,7 @@ pub(super) struct Choose {
     #[arg(long, value_name = "NAME", default_value = "all_reduce")]
     pub(super) collective: String,
     /// GPUs in the order of ranks; left out: all of the machine.
-    #[arg(long, value_name = "0,1,4-7", value_parser = gpu_list, default_value = "")]
+    #[arg(long, value_name = "0,1,4-7", value_parser = parse_gpus, default_value = "")]
     pub(super) gpus: std::vec::Vec<u32>,
     /// Sizes of a call [default: 14336,43008,57344,448K,32M].
     #[arg(long, value_name = "SIZE,..", value_delimiter = ',', value_parser = parse_size,
@@ -351,30 +355,6 @@ impl Arguments {
             ColorChoice::Never => anstream::ColorChoice::Never,
         }
     }
-}
-
-/// Reads GPU numbers and ranges, such as `0,1,4-7`; nothing is no choice.
-pub(super) fn gpu_list(text: &str) -> Result<Vec<u32>, String> {
-    let mut gpus = Vec::new();
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let number = |digits: &str| {
-            digits
-                .trim()
-                .parse::<u32>()
-                .map_err(|_| format!("`{part}` is no GPU: write 0,1 or 4-7"))
-        };
-        match part.split_once('-') {
-            None => gpus.push(number(part)?),
-            Some((first, last)) => {
-                let (first, last) = (number(first)?, number(last)?);
-                if first > last || last - first >= 1024 {
-                    return Err(format!("`{part}` is no range of GPUs: write 4-7"));
-                }
-                gpus.extend(first..=last);
-            }
-        }
-    }
-    Ok(gpus)
 }
 
 #[cfg(test)]

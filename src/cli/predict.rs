@@ -93,6 +93,7 @@ pub(super) fn workload(
         // Nobody reported a step of so many calls.
         scenario.reported_on = None;
     }
+    select::beside(options, &mut scenario, notes)?;
     let collective = select::collective(options, &scenario)?;
     select::steps(&mut scenario, collective, notes);
     Ok((scenario, collective))
@@ -174,15 +175,15 @@ impl<'a> Asked<'a> {
         if options.fidelity != Model::Packet {
             notes.push(format!("network model: {}", fidelity(options.fidelity).name()));
         }
-        let cases = if gpus.len() < 2 {
-            Vec::new()
-        } else {
-            some(options, choice.cases(collective, &machine, &gpus)?)?
+        let cases = match gpus.len() {
+            0 | 1 => Vec::new(),
+            _ => some(options, choice.cases(collective, &machine, &gpus)?)?,
         };
         let flags = flags(options, &machine, &gpus, notes)?;
         let case_options = choice.within(CaseOptions {
             flags,
             every_call: options.every_call.then_some(scenario.steps[0].calls),
+            beside: scenario.beside.clone(),
             ..CaseOptions::of(gpus, fidelity(options.fidelity))
         });
         Ok(Asked { options, machine, scenario, cases, case_options, calibration })
@@ -319,6 +320,7 @@ impl Around {
             || options.blocks.is_some()
             || options.flags != FlagMemory::Peer
             || options.no_regimes
+            || !asked.scenario.beside.is_empty()
             || asked.scenario.steps[0].collective != Collective::AllReduce
             || options.fidelity != Model::Packet;
         if narrowed {
@@ -348,10 +350,8 @@ pub(super) fn wanted_sizes(options: &Predict, table: bool) -> Result<Vec<u64>> {
         return Err(Error::request("-f is for a sweep of sizes", "add -b 8 -e 1G"));
     }
     if none && !table && options.format.is_some() {
-        return Err(Error::request(
-            "--format is for a sweep of sizes",
-            "add -b 8 -e 1G, or --json",
-        ));
+        let help = "add -b 8 -e 1G, or --json";
+        return Err(Error::request("--format is for a sweep of sizes", help));
     }
     if none {
         return Ok(Vec::new());

@@ -3,7 +3,7 @@
 use clap::Args;
 use rayon::prelude::*;
 
-use super::arguments::{Machine, Model, gpu_list};
+use super::arguments::{Machine, Model};
 use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::predict::fidelity;
@@ -13,7 +13,7 @@ use crate::prediction;
 use crate::prediction::choice::chosen_gpus;
 use crate::prediction::plan::{plan_us, prove_plan};
 use crate::report::table::{Table, TableFormat};
-use crate::units::{format_size, parse_size};
+use crate::units::{format_size, parse_gpus, parse_size};
 
 /// Options of `schedule`.
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub(super) struct Options {
     #[command(flatten)]
     machine: Machine,
     /// GPUs in the order of ranks; left out: the first of the machine.
-    #[arg(long, value_name = "0,1,4-7", value_parser = gpu_list, default_value = "")]
+    #[arg(long, value_name = "0,1,4-7", value_parser = parse_gpus, default_value = "")]
     gpus: std::vec::Vec<u32>,
     /// Sizes of a call, rounded up to whole chunks.
     #[arg(long, value_name = "SIZE,..", value_delimiter = ',', value_parser = parse_size,

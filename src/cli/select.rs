@@ -6,6 +6,7 @@ use crate::prediction::Choice;
 use crate::prediction::choice::protocol;
 use crate::schedule::Collective;
 use crate::suggestion::known;
+use crate::sweep::plan::{edit_scenario, parse_edits};
 use crate::workload::{Scenario, Step};
 
 /// What the options lay down.
@@ -51,4 +52,20 @@ pub(super) fn steps(scenario: &mut Scenario, collective: Collective, notes: &mut
         notes.push(format!("step {name} is another collective: --collective {flag}"));
     }
     scenario.steps = wanted;
+}
+
+/// Traffic beside the calls, as the options add it, and what to note of it.
+pub(super) fn beside(
+    options: &Predict,
+    scenario: &mut Scenario,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    let edit = |text: &String| match text.split_once('=') {
+        None => format!("beside={text}"),
+        Some((gpus, traffic)) => format!("beside:{gpus}={traffic}"),
+    };
+    let edits = parse_edits(&options.beside.iter().map(edit).collect::<Vec<String>>())?;
+    edits.iter().try_for_each(|one| edit_scenario(scenario, one))?;
+    notes.extend(scenario.beside.iter().map(|one| format!("beside the calls: {one}")));
+    Ok(())
 }

@@ -71,8 +71,10 @@ pub struct GpuModel {
     pub copy_engine_pcie: Bandwidth,
     /// Copy engine's own limit over NVLink.
     pub copy_engine_nvlink: Bandwidth,
-    /// Bytes of reads that a copy engine keeps in flight.
+    /// Bytes of reads that a copy engine keeps in flight over NVLink.
     pub copy_engine_read_window: u32,
+    /// The same over PCIe.
+    pub copy_engine_read_window_pcie: u32,
     /// Bytes that a bulk copy kernel issues at a time.
     pub copy_kernel_burst: u32,
     /// Bytes of reads that a bulk copy kernel keeps in flight.
@@ -150,6 +152,7 @@ impl GpuModel {
             copy_engine_pcie: rate("copy_engine_pcie")?,
             copy_engine_nvlink: rate("copy_engine_nvlink")?,
             copy_engine_read_window: count("copy_engine_read_window")?,
+            copy_engine_read_window_pcie: count("copy_engine_read_window_pcie")?,
             copy_kernel_burst: count("copy_kernel_burst")?,
             copy_kernel_window: count("copy_kernel_window")?,
             loads_overlap_host: count("loads_overlap_host")?,

@@ -58,6 +58,7 @@ pub const MACHINES: &[Machine] = &[
     machine!(
         "h200-two-host-links",
         "h200x2-nvlink-pair",
+        "beside.csv",
         "interference.csv",
         "lines.csv",
         "probe.csv"

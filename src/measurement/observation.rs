@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::algorithm::{Implementation, Protocol};
 use crate::schedule::Collective;
+use crate::workload::Beside;
 
 /// A memory, named without a compiled machine.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,6 +134,8 @@ pub struct KernelCall {
     pub carrier: Carrier,
     /// How it is launched on its GPUs.
     pub launches: Launches,
+    /// What went on beside it.
+    pub beside: Vec<Beside>,
 }
 
 impl KernelCall {
@@ -153,6 +156,7 @@ impl KernelCall {
             blocks: None,
             carrier: Carrier::Peer,
             launches: Launches::AtOnce,
+            beside: Vec::new(),
         }
     }
 }

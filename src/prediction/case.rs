@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use super::beside;
 use super::bottleneck::{Bottleneck, bottleneck};
 use super::growth::Growth;
 use super::machine::{Machine, Variant};
@@ -161,7 +162,7 @@ impl Case {
         let few = CaseOptions { calls_max: Some(2), ..options.clone() };
         let bare = without.map(|variant| self.run(variant, machine, bytes, &few)).transpose()?;
         let bare_us = bare.map(|run| run.time.as_us());
-        let alone = CaseOptions { fidelity: Fidelity::AlphaBeta, ..options.clone() };
+        let alone = CaseOptions { fidelity: Fidelity::AlphaBeta, ..options.alone() };
         let unshared = self.run(&machine.nominal, machine, bytes, &alone)?;
         let waiting = 1.0 - unshared.time.as_us() / us;
         let waiting = if waiting.is_finite() { waiting.max(0.0) } else { 0.0 };
@@ -249,7 +250,9 @@ impl Case {
             settled: options.settled,
             orders: options.orders.clone(),
         };
-        algorithm::build(self.algorithm, &request)
+        let mut schedule = algorithm::build(self.algorithm, &request)?;
+        beside::add(&mut schedule, &variant.fabric, &options.gpus, &options.beside)?;
+        Ok(schedule)
     }
 
     pub(super) fn run(
@@ -264,6 +267,10 @@ impl Case {
             let run_options = RunOptions { calls, ..RunOptions::default() };
             simulate(&variant.fabric, &schedule, options.fidelity, run_options)
         };
+        if !options.beside.is_empty() {
+            let outcome = run(beside::calls(bytes))?;
+            return Ok(Run { schedule, time: beside::mean(&outcome), outcome, repeats: false });
+        }
         let first = match options.every_call {
             Some(calls) => calls,
             // Calls of a pipeline from or to a root overlap, whatever their size.
@@ -301,14 +308,16 @@ impl Case {
     fn residual(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> f64 {
         let medium = Medium::of(&machine.nominal.fabric, &options.gpus, &self.transport);
         let (whose, what) = (self.implementation, self.algorithm.collective);
-        machine.residuals.sigma(&Regime::of_call(whose, what, medium, bytes), None)
+        let regime = Regime::of_call(whose, what, medium, bytes).beside(&options.beside);
+        machine.residuals.sigma(&regime, None)
     }
 
     /// How the calibration's uncertainty changes a call, as [`CasePrediction::shifts`]. It comes from
     /// the max-min model, which is quick and reacts to constants as the packet model does.
     fn shifts(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> Result<Vec<f64>> {
+        // Of the call alone: what the traffic beside it adds is in the residual.
         let quick =
-            CaseOptions { fidelity: Fidelity::MaxMin, every_call: Some(1), ..options.clone() };
+            CaseOptions { fidelity: Fidelity::MaxMin, every_call: Some(1), ..options.alone() };
         if machine.moved.is_empty() {
             return Ok(Vec::new());
         }

@@ -54,7 +54,9 @@ impl InPlace {
         let schedule = case.schedule(machine, step.bytes, options)?;
         let run = RunOptions { calls, arrivals, ..RunOptions::default() };
         let outcome = simulate(&machine.nominal.fabric, &schedule, options.fidelity, run)?;
-        let stays: Vec<Vec<Stay>> = (0..calls as usize).map(|call| outcome.stays(call)).collect();
+        // Ranks after those of the call are traffic beside it.
+        let of_ranks = |call: usize| outcome.stays(call)[..ranks as usize].to_vec();
+        let stays: Vec<Vec<Stay>> = (0..calls as usize).map(of_ranks).collect();
         let mean = |what: fn(&Stay) -> Time| {
             let all = stays.iter().flatten().map(what);
             all.map(Time::as_us).sum::<f64>() / stays.iter().flatten().count().max(1) as f64

@@ -1,6 +1,7 @@
 //! One case at a time: what a call takes on a machine, with its range.
 
 pub mod barrier;
+pub mod beside;
 pub mod bottleneck;
 pub mod breakdown;
 pub mod case;

@@ -2,6 +2,7 @@
 
 use crate::algorithm::{Flags, Settled};
 use crate::engine::Fidelity;
+use crate::workload::Beside;
 
 /// Choices that hold for all cases of a question.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct CaseOptions {
     pub every_call: Option<u32>,
     /// Simulate at most this many, for a quick look.
     pub calls_max: Option<u32>,
+    /// Other traffic that goes on while the calls run.
+    pub beside: Vec<Beside>,
 }
 
 impl CaseOptions {
@@ -36,6 +39,13 @@ impl CaseOptions {
             fidelity,
             every_call: None,
             calls_max: None,
+            beside: Vec::new(),
         }
+    }
+
+    /// The same with nothing beside the calls.
+    #[must_use]
+    pub fn alone(&self) -> CaseOptions {
+        CaseOptions { beside: Vec::new(), ..self.clone() }
     }
 }

@@ -8,6 +8,7 @@ use crate::algorithm::{Hop, Implementation, Transport};
 use crate::error::{Error, Result};
 use crate::fabric::{Fabric, LinkClass};
 use crate::schedule::Collective;
+use crate::workload::Beside;
 
 /// What is predicted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +27,8 @@ pub enum Kind {
     NcclAssumed,
     /// An all-to-all by NCCL's sends and receives.
     NcclAllToAll,
+    /// A call beside other traffic.
+    Beside,
 }
 
 /// What carries the bytes.
@@ -96,6 +99,12 @@ impl Regime {
         Regime { kind, medium, bytes: Some(bytes) }
     }
 
+    /// The same call beside other traffic, if there is any.
+    #[must_use]
+    pub fn beside(self, beside: &[Beside]) -> Regime {
+        if beside.is_empty() { self } else { Regime { kind: Kind::Beside, ..self } }
+    }
+
     /// The class of its size.
     pub fn size(&self) -> &'static str {
         match self.bytes {
@@ -117,6 +126,7 @@ impl Regime {
             Kind::Nccl => "NCCL",
             Kind::NcclAssumed => "NCCL assumed",
             Kind::NcclAllToAll => "NCCL all-to-all",
+            Kind::Beside => "beside traffic",
         };
         let with_medium = format!("{kind}, {}", self.medium.name());
         let exact = match self.size() {

@@ -188,6 +188,7 @@ impl Question<'_> {
                     every_call: None,
                     blocks: None,
                     calls_max: Some(NEARBY_CALLS),
+                    beside: Vec::new(),
                     ..self.options.clone()
                 };
                 Ok(Done::Nearby(Box::new(figure.check(self.machine, &options)?)))

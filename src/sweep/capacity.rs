@@ -3,11 +3,10 @@
 use serde::Serialize;
 
 use super::in_parallel;
-use super::plan::Plan;
+use super::plan::{Plan, Prepared, Terms};
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
-use crate::prediction::{CaseOptions, Machine};
 use crate::topology::edit::{Edit, agree};
 
 /// What is to be met: `verify < 2 ms`, or `decode > 90 tok/s` with what a step takes beside its calls.
@@ -138,12 +137,10 @@ fn calls_ms(
 ) -> Result<(f64, String)> {
     agree(edits)?;
     let (plan, _) = plan.edited(edits, calibration)?;
-    let Plan { topology, scenario, choice } = plan;
-    let gpus = choice.ranks(&topology, scenario.tensor_parallel, &mut Vec::new())?;
-    let machine = Machine::new(topology, calibration, true, false)?;
+    let prepared = plan.prepared(calibration, Terms { regimes: true, ranges: false, fidelity })?;
+    let cases = prepared.cases()?;
+    let Prepared { machine, scenario, options, .. } = prepared;
     let step = scenario.step(&target.step).unwrap_or(&scenario.steps[0]);
-    let cases = choice.cases(step.collective, &machine, &gpus)?;
-    let options = choice.within(CaseOptions::of(gpus, fidelity));
     let mut best: Option<(f64, String)> = None;
     for case in &cases {
         let us = case.nominal_us(&machine, step.bytes, &options)?;

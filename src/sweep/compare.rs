@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::plan::Plan;
+use super::plan::{Plan, Prepared, Terms};
 use super::{Answer, Question};
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
@@ -47,33 +47,24 @@ impl Side {
         regimes: bool,
         fidelity: Fidelity,
     ) -> Result<Side> {
-        let Plan { topology, scenario, choice } = plan;
-        let mut notes = Vec::new();
-        let gpus = choice.ranks(&topology, scenario.tensor_parallel, &mut notes)?;
-        if gpus.len() < 2 {
-            return Err(Error::request(
-                format!("{name} has one GPU: there is nothing to reduce"),
-                "compare machines with two GPUs or more",
-            ));
-        }
-        let machine = Machine::new(topology, calibration, regimes, true)?;
-        let cases = choice.cases(scenario.steps[0].collective, &machine, &gpus)?;
+        let prepared = plan.prepared(calibration, Terms { regimes, ranges: true, fidelity })?;
+        let cases = prepared.cases()?;
         if cases.is_empty() {
             return Err(Error::request(
                 format!("no algorithm is left on {name}"),
                 "drop the protocol or name an algorithm that has it",
             ));
         }
+        let Prepared { machine, scenario, choice, options, notes } = prepared;
         let told = !choice.algorithms.is_empty()
             || choice.protocol.is_some()
             || choice.channels.is_some()
             || !choice.ring.is_empty();
         let setup = || {
-            let (detection, settings) = (Detection::of(&gpus), Settings::default());
+            let (detection, settings) = (Detection::of(&options.gpus), Settings::default());
             Setup::of(&machine.topology, calibration, &detection, Version::NEWEST, settings).ok()
         };
         let nccl = if told { None } else { setup() };
-        let options = choice.within(CaseOptions::of(gpus, fidelity));
         Ok(Side { name: name.to_owned(), machine, scenario, cases, options, nccl, notes })
     }
 

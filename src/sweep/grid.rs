@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::plan::{Plan, parse_edits};
+use super::plan::{Plan, Prepared, Terms, parse_edits};
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
@@ -181,10 +181,10 @@ impl Loaded {
             choice: Choice::default(),
         };
         let (plan, _) = plan.edited(&parse_edits(edits)?, &self.calibration)?;
-        let Plan { topology, scenario, choice } = plan;
-        let gpus = choice.ranks(&topology, scenario.tensor_parallel, &mut Vec::new())?;
         let regimes = !self.grid.no_regimes;
-        let machine = Machine::new(topology, &self.calibration, regimes, false)?;
+        let terms = Terms { regimes, ranges: false, fidelity: self.fidelity };
+        let Prepared { machine, scenario, choice, options, .. } =
+            plan.prepared(&self.calibration, terms)?;
         let collective = scenario.steps[0].collective;
         let case = |name: &String| {
             let (name, wanted) = match name.split_once(':') {
@@ -194,7 +194,7 @@ impl Loaded {
             let algorithms = vec![name.to_owned()];
             let protocol = wanted.or(choice.protocol);
             let one = Choice { algorithms, protocol, ..choice.clone() };
-            let mut found = one.cases(collective, &machine, &gpus)?;
+            let mut found = one.cases(collective, &machine, &options.gpus)?;
             Ok(found.swap_remove(0))
         };
         let cases = self
@@ -212,7 +212,6 @@ impl Loaded {
                 self.grid.sizes.iter().map(|size| scaled(size).clamp(1, 1 << 40) as u64).collect()
             }
         };
-        let options = choice.within(CaseOptions::of(gpus, self.fidelity));
         Ok(Ready { machine, options, cases, bytes })
     }
 

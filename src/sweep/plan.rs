@@ -1,9 +1,10 @@
 //! A question before it is worked out: a machine, the calls, what is laid down; and edits of all
 //! three in one list.
 
+use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::{Calibration, hardware};
-use crate::prediction::{Choice, choice};
+use crate::prediction::{Case, CaseOptions, Choice, Machine, choice};
 use crate::suggestion::known;
 use crate::topology::edit::{Edit, Kind, agree};
 use crate::topology::{Topology, checks, edit as machine_edit};
@@ -18,6 +19,52 @@ pub struct Plan {
     pub scenario: Scenario,
     /// How they are done.
     pub choice: Choice,
+}
+
+/// How a plan is worked out.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// With the regimes that the machine declares.
+    pub regimes: bool,
+    /// With ranges from the constants' uncertainty.
+    pub ranges: bool,
+    /// Network model.
+    pub fidelity: Fidelity,
+}
+
+/// A plan as far as every question of it is the same.
+pub struct Prepared {
+    /// Compiled.
+    pub machine: Machine,
+    /// The calls.
+    pub scenario: Scenario,
+    /// How they are done.
+    pub choice: Choice,
+    /// GPU of each rank, what is laid down, what goes on beside the calls.
+    pub options: CaseOptions,
+    /// What to know about it.
+    pub notes: Vec<String>,
+}
+
+impl Prepared {
+    /// The ways to do the calls that are left.
+    ///
+    /// # Errors
+    /// An algorithm that there is not.
+    pub fn cases(&self) -> Result<Vec<Case>> {
+        let collective = self.scenario.steps[0].collective;
+        self.choice.cases(collective, &self.machine, &self.options.gpus)
+    }
+}
+
+/// Does an edit of the calls.
+///
+/// # Errors
+/// When it is none of the calls, or cannot be.
+pub fn edit_scenario(scenario: &mut Scenario, edit: &Edit) -> Result<()> {
+    let kind = workload_edit::KINDS.iter().find(|kind| kind.name == edit.name);
+    let missing = || edit.refused("it is no edit of the calls", "");
+    (kind.ok_or_else(missing)?.apply)(scenario, edit).map(|_| ())
 }
 
 /// Name, form and meaning of every kind of edit, in the order in which they are listed.
@@ -63,6 +110,28 @@ impl Plan {
             ));
         }
         Ok((plan, told))
+    }
+
+    /// Settles GPUs and options and compiles the machine.
+    ///
+    /// # Errors
+    /// GPUs that there are not, fewer than two, a machine that does not compile.
+    pub fn prepared(self, calibration: &Calibration, terms: Terms) -> Result<Prepared> {
+        let Plan { topology, scenario, choice } = self;
+        let mut notes = Vec::new();
+        let gpus = choice.ranks(&topology, scenario.tensor_parallel, &mut notes)?;
+        if gpus.len() < 2 {
+            return Err(Error::request(
+                format!("{} has one GPU: there is nothing to reduce", topology.name),
+                "take a machine with two GPUs or more",
+            ));
+        }
+        let machine = Machine::new(topology, calibration, terms.regimes, terms.ranges)?;
+        let options = CaseOptions {
+            beside: scenario.beside.clone(),
+            ..choice.within(CaseOptions::of(gpus, terms.fidelity))
+        };
+        Ok(Prepared { machine, scenario, choice, options, notes })
     }
 
     fn apply(&mut self, edit: &Edit) -> Result<String> {

@@ -9,10 +9,12 @@ use crate::algorithm::{
 use crate::engine::{Arrivals, Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
 use crate::fabric::{Calibration, CompileOptions, DeviceClass, EndpointId, Fabric};
+use crate::prediction::beside;
 use crate::prediction::growth::{Growth, Mean};
 use crate::schedule::{Collective, Schedule};
 use crate::topology::Topology;
 use crate::units::Time;
+use crate::workload::Beside;
 
 /// A machine with its compiled fabric.
 pub struct Machine<'a> {
@@ -64,6 +66,8 @@ pub struct CollectiveRun {
     pub by_stream: bool,
     /// The source took the mean of so many calls, the first and its start among them.
     pub first_of: Option<u32>,
+    /// What went on beside it.
+    pub beside: Vec<Beside>,
 }
 
 impl CollectiveRun {
@@ -279,15 +283,18 @@ impl<'a> Machine<'a> {
             settled: run.settled,
             orders: run.orders.clone(),
         };
-        algorithm::build(algorithm, &request)
+        let mut schedule = algorithm::build(algorithm, &request)?;
+        beside::add(&mut schedule, &self.fabric, &run.gpus, &run.beside)?;
+        Ok(schedule)
     }
 
     fn exact_us(&self, run: &CollectiveRun, bytes: u64) -> Result<f64> {
         let schedule = self.schedule(run, bytes)?;
         let mean = mean(run, bytes);
-        let calls = mean.simulated(bytes);
+        let alone = run.beside.is_empty();
+        let calls = if alone { mean.simulated(bytes) } else { beside::calls(bytes) };
         let options = RunOptions { calls, ..RunOptions::default() };
         let outcome = simulate(&self.fabric, &schedule, self.fidelity, options)?;
-        Ok(mean.of_us(&outcome))
+        Ok(if alone { mean.of_us(&outcome) } else { beside::mean(&outcome).as_us() })
     }
 }

@@ -126,6 +126,7 @@ fn run_by(setup: &Setup, call: &NcclCall) -> Result<CollectiveRun> {
         calls: calls(call.bytes),
         by_stream: !call.in_graph,
         first_of: call.first_of,
+        beside: Vec::new(),
     };
     if call.collective == Collective::AllToAll {
         return Ok(run);

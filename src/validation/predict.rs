@@ -106,7 +106,10 @@ pub(super) fn quick((run, floor): Call) -> Call {
 }
 
 /// The call of a kernel that the source tells.
-fn told(machine: &Machine<'_>, call: &KernelCall) -> Result<CollectiveRun> {
+///
+/// # Errors
+/// When the machine has no such GPU.
+pub fn told(machine: &Machine<'_>, call: &KernelCall) -> Result<CollectiveRun> {
     all_known(machine, &call.gpus)?;
     Ok(CollectiveRun {
         collective: call.collective,
@@ -122,6 +125,7 @@ fn told(machine: &Machine<'_>, call: &KernelCall) -> Result<CollectiveRun> {
         calls: calls(call.bytes),
         by_stream: false,
         first_of: None,
+        beside: call.beside.clone(),
     })
 }
 
@@ -140,7 +144,8 @@ pub(super) fn regime(machine: &Machine<'_>, run: &Run) -> Regime {
 /// What kind of figure the time of a call is.
 pub(super) fn regime_of_call(machine: &Machine<'_>, run: &CollectiveRun) -> Regime {
     let medium = Medium::of(&machine.fabric, &run.gpus, &run.transport);
-    Regime::of_call(run.implementation, run.collective, medium, run.bytes)
+    let alone = Regime::of_call(run.implementation, run.collective, medium, run.bytes);
+    alone.beside(&run.beside)
 }
 
 /// What is the same for calls that [`collectives`] should get together: they are alike, or large

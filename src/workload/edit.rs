@@ -1,9 +1,10 @@
 //! Changes of a workload in words: `batch=16`, `drafts=3`, `dtype=fp8`, `calls=61`, `tp=4`.
 
-use super::{CALLS_MAX, ElementType, Scenario, Step};
+use super::{Beside, CALLS_MAX, ElementType, Scenario, Step, Traffic};
 use crate::error::Result;
+use crate::suggestion::known;
 use crate::topology::edit::{Edit, Kind};
-use crate::units::format_thousands;
+use crate::units::{format_thousands, parse_gpus};
 
 /// All kinds of change of a scenario whose calls are stated.
 pub const KINDS: &[Kind<Scenario>] = &[
@@ -30,6 +31,12 @@ pub const KINDS: &[Kind<Scenario>] = &[
         form: "calls=61 | calls:STEP=61",
         what: "calls of a step: fused or merged calls, fewer layers between them",
         apply: calls,
+    },
+    Kind {
+        name: "beside",
+        form: "beside=h2d+d2h | beside:4-7=ring | beside=none",
+        what: "other traffic while the calls run",
+        apply: beside,
     },
     Kind { name: "tp", form: "tp=4", what: "ranks that share each layer", apply: tensor_parallel },
 ];
@@ -97,6 +104,29 @@ fn calls(scenario: &mut Scenario, edit: &Edit) -> Result<String> {
     no_longer_reported(scenario);
     let whose = if edit.of.is_empty() { "a step" } else { &edit.of };
     Ok(format!("{calls} calls in {whose}"))
+}
+
+fn beside(scenario: &mut Scenario, edit: &Edit) -> Result<String> {
+    let gpus = parse_gpus(&edit.of).map_err(|reason| edit.refused(reason, ""))?;
+    if edit.to == "none" {
+        edit.of_nothing()?;
+        scenario.beside.clear();
+        return Ok("nothing beside the calls".to_owned());
+    }
+    let traffic = |word: &str| {
+        let names = Traffic::ALL.map(|entry| entry.1);
+        let help = || known(word, "known", names);
+        Traffic::from_name(word)
+            .ok_or_else(|| edit.refused(format!("there is no traffic `{word}`"), help()))
+    };
+    let mut told = Vec::new();
+    for word in edit.to.split('+') {
+        let one = Beside { traffic: traffic(word.trim())?, gpus: gpus.clone() };
+        told.push(one.to_string());
+        scenario.beside.push(one);
+    }
+    no_longer_reported(scenario);
+    Ok(format!("beside the calls: {}", told.join("; ")))
 }
 
 fn tensor_parallel(scenario: &mut Scenario, edit: &Edit) -> Result<String> {

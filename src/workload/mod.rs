@@ -2,6 +2,7 @@
 //! reported of it.
 
 mod arrival;
+mod beside;
 mod collective;
 mod draw;
 pub mod edit;
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use arrival::{Arrival, Distribution, Drawn};
+pub use beside::{Beside, Traffic};
 pub use collective::Collective;
 pub use draw::uniform;
 
@@ -35,6 +37,9 @@ pub struct Scenario {
     pub tensor_parallel: u32,
     /// The steps, the most frequent first.
     pub steps: Vec<Step>,
+    /// Other traffic that goes on while the calls run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Beside>,
     /// The machine on which people measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_on: Option<ReportedOn>,

@@ -55,6 +55,7 @@ const DONE: &[(&str, &str, &[&str])] = &[
     ("drafts", "rtxpro6000x8", &["drafts=3"]),
     ("dtype", "rtxpro6000x8", &["dtype=fp8"]),
     ("calls", "rtxpro6000x8", &["calls=61"]),
+    ("beside", "rtxpro6000x8", &["beside:0-3=h2d+d2h", "beside:4,5=ring"]),
     ("tp", "rtxpro6000x8", &["tp=4"]),
     ("algorithm", "rtxpro6000x8", &["algorithm=ring"]),
     ("protocol", "rtxpro6000x8", &["protocol=LL"]),

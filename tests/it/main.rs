@@ -3,6 +3,7 @@
 mod arrival;
 mod bad_input;
 mod barrier;
+mod beside;
 mod bless;
 mod calibrate;
 mod check;

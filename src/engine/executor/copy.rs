@@ -55,10 +55,12 @@ impl<N: Network> Machine<'_, N> {
         let model = &self.fabric.gpus[gpu as usize];
         let target = self.schedule.buffers[if push { to } else { from } as usize].home;
         let chunk = if kernel { model.copy_kernel_burst } else { CHUNK };
+        let by_nvlink = self.fabric.first_class(gpu, target) == Some(LinkClass::Nvlink);
         let window = match (push, kernel) {
             (true, _) => WRITES_QUEUED * chunk,
             (false, true) => model.copy_kernel_window,
-            (false, false) => model.copy_engine_read_window,
+            (false, false) if by_nvlink => model.copy_engine_read_window,
+            (false, false) => model.copy_engine_read_window_pcie,
         };
         let limit = self.copy_rate(gpu, target);
         loop {

@@ -11,7 +11,7 @@ use super::event_queue::EventQueue;
 use super::network::{ActorId, Context, NONE, Network, Notice, Wrapped};
 use super::outcome::{BlockUse, Outcome};
 use super::slots::{SlotRange, Slots};
-use crate::error::{Error, Result, Stuck};
+use crate::error::{Result, Stuck};
 use std::collections::VecDeque;
 
 use crate::fabric::{EndpointId, Fabric};
@@ -48,19 +48,13 @@ impl Default for RunOptions {
 /// Runs a schedule over a network; gives back what happened, and who watched the network.
 ///
 /// # Errors
-/// When operations wait for each other or the event limit is reached; when blocks that never end
-/// are to wait between calls.
+/// When operations wait for each other or the event limit is reached.
 pub fn run<N: Network>(
     fabric: &Fabric,
     schedule: &Schedule,
     mut network: N,
     options: RunOptions,
 ) -> Result<(Outcome, N::Observer)> {
-    let endless = schedule.ranks.iter().flat_map(|rank| &rank.blocks).any(|b| b.background);
-    if endless && !options.arrivals.at_once() {
-        let help = "give arrivals to a collective, not to a load that runs until others end";
-        return Err(Error::request("blocks that never end have no next call to come to", help));
-    }
     network.set_slowed(&fabric.slowed_links(&schedule.flows()));
     let (stop_at, events_max) = (options.stop_at, options.events_max);
     let mut machine = Machine::new(fabric, schedule, network, options);

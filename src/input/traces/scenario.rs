@@ -63,6 +63,7 @@ pub fn import(traces: Vec<Trace>, stated: &Import) -> Result<(Scenario, Vec<Stri
         sources: all.sources,
         tensor_parallel: ranks,
         steps,
+        beside: Vec::new(),
         reported_on: None,
         reported: Vec::new(),
     };

@@ -144,6 +144,9 @@ impl Sink {
             ("h200-one-link", "probe2.csv") => one_link::probe2(self, file, text),
             ("h200-nvlink-pair", "probe.csv") => nvlink_pair::probe(self, file, text),
             ("h200-nvlink-pair", "nccl.csv") => nvlink_pair::nccl(self, file, text),
+            ("h200-two-host-links", "interference.csv") => {
+                host_links::interference(self, file, text)
+            }
             ("h200-two-host-links", "probe.csv") => host_links::probe(self, file, text),
             (_, "observations.csv") => standard::read(self, file, text),
             (_, "raw/latency_tiers.csv") => tiers::read(self, file, text),
@@ -157,7 +160,7 @@ impl Sink {
         let reason = match file {
             "lines.csv" => "a probe of one constant: loads of one line by several blocks",
             "nccl_steps.csv" => "steps of emulated kernels, not calls",
-            "interference.csv" => "copies beside a collective are not run by check",
+            "beside.csv" => "a run of one constant: how many reads a copy engine keeps in flight",
             "raw/serving.csv" => "serving throughput needs the compute time of a model",
             "raw/p2p_connectivity.csv" => "says what may address what, no time",
             "raw/nccl_tuner_model.csv" | "raw/tuner_choice.csv" => {

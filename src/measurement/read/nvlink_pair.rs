@@ -11,7 +11,9 @@ const PEER: Memory = Memory::Gpu(1);
 /// Channels that NCCL opened on this machine, logged (README.md of the folder).
 const CHANNELS: u32 = 24;
 /// As logged through host memory (`tests/data/nccl/h200x2/README.md`).
-const CHANNELS_BY_HOST: u32 = 4;
+pub(super) const CHANNELS_BY_HOST: u32 = 4;
+/// By host memory the times bend between 262,144 and 458,752 bytes, not at 1 MiB.
+pub(super) const LL_MAX_BY_HOST: u64 = 1 << 18;
 /// Blocks and threads of `sm_both_ways`, which its row does not state: as of the largest `sm_peer`
 /// row.
 const BOTH_WAYS: (u32, u32) = (132, 512);
@@ -122,8 +124,7 @@ fn nccl_row(sink: &mut Sink, row: &Row, collective: Collective) -> Result<()> {
     let ranks = row.count(row.column("ranks")?)?;
     let bytes = u64::from(row.count(row.column("bytes")?)?);
     let by_host = setting == "P2P_off_SHM";
-    // By host memory the times bend between 262,144 and 458,752 bytes, not at 1 MiB.
-    let ll_max = if by_host { 1 << 18 } else { 1 << 20 };
+    let ll_max = if by_host { LL_MAX_BY_HOST } else { 1 << 20 };
     let small = if bytes <= ll_max { Protocol::Ll } else { Protocol::Simple };
     let (protocol, carrier, channels) = match setting {
         "Ring_LL" => (Protocol::Ll, Carrier::Peer, CHANNELS),

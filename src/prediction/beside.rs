@@ -1,0 +1,168 @@
+//! Other traffic beside the calls, as blocks of a schedule that never end.
+
+use crate::engine::Outcome;
+use crate::error::{Error, Result};
+use crate::fabric::{EndpointId, Fabric};
+use crate::schedule::{Action, Block, Buffer, BufferId, Executor, Op, RankProgram, Role, Schedule};
+use crate::topology::TrafficKind;
+use crate::units::Time;
+use crate::workload::{Beside, Traffic};
+
+/// Bytes of one copy by an engine; the next one follows at once.
+const COPY_BYTES: u32 = 64 << 20;
+/// Kernels of such traffic: enough stores, and loads in flight, to fill a PCIe link
+/// (`measured/h200-one-link`, `sm_read16` and `sm_write16`).
+const BLOCKS: u32 = 8;
+const THREADS: u32 = 512;
+/// Loads in flight a thread.
+const LOADS: u32 = 2;
+
+/// Calls beside traffic: they do not repeat, so the mean of many counts.
+const CALLS: u32 = 24;
+const CALLS_LARGE: u32 = 8;
+const LARGE_BYTES: u64 = 64 << 10;
+/// Before this the queues of the traffic are still filling: a GPU's stores need 15 us.
+const FILLED: Time = Time::from_ps(40_000_000);
+
+/// Calls of `bytes` to run beside traffic.
+pub fn calls(bytes: u64) -> u32 {
+    if bytes > LARGE_BYTES { CALLS_LARGE } else { CALLS }
+}
+
+/// Mean time of the calls that began when the queues of the traffic were full; of all after the first
+/// when none did.
+pub fn mean(outcome: &Outcome) -> Time {
+    let last = outcome.call_ends.len() - 1;
+    let first = (0..last).find(|&call| outcome.call_end(call) >= FILLED);
+    first.map_or(outcome.mean_call_time(), |first| {
+        let time = outcome.call_end(last).saturating_sub(outcome.call_end(first));
+        time / (last - first) as u64
+    })
+}
+
+/// One stream without an end.
+struct Stream {
+    gpu: u32,
+    memory: EndpointId,
+    by: By,
+}
+
+#[derive(Copy, Clone)]
+enum By {
+    EngineWrites,
+    EngineReads,
+    Stores,
+    Loads,
+}
+
+/// Lets traffic go on while a schedule of calls on `ranks` runs: a rank more for each stream.
+///
+/// # Errors
+/// GPUs that there are not, no host memory, a ring of one GPU, no way between two.
+pub fn add(
+    schedule: &mut Schedule,
+    fabric: &Fabric,
+    ranks: &[u32],
+    beside: &[Beside],
+) -> Result<()> {
+    for one in beside {
+        for stream in streams(fabric, ranks, one)? {
+            push(schedule, &stream);
+        }
+    }
+    Ok(())
+}
+
+/// The GPUs of some traffic beside calls on `ranks`.
+fn gpus(fabric: &Fabric, ranks: &[u32], beside: &Beside) -> Result<Vec<u32>> {
+    let refused = |message: String, help: &str| Err(Error::request(message, help));
+    let name = beside.traffic.name();
+    if let Some(gpu) = beside.gpus.iter().find(|&&gpu| gpu as usize >= fabric.gpu_count) {
+        let last = fabric.gpu_count - 1;
+        return refused(
+            format!("traffic `{name}` beside the calls: there is no GPU {gpu}"),
+            &format!("this machine has GPUs 0 to {last}"),
+        );
+    }
+    let gpus: Vec<u32> = match (beside.gpus.is_empty(), beside.traffic) {
+        (false, _) => beside.gpus.clone(),
+        (true, Traffic::Ring) => {
+            (0..fabric.gpu_count as u32).filter(|gpu| !ranks.contains(gpu)).collect()
+        }
+        (true, _) => ranks.to_vec(),
+    };
+    let between = matches!(beside.traffic, Traffic::Ring | Traffic::Peer);
+    if between && gpus.len() < 2 {
+        return refused(
+            format!(
+                "traffic `{name}` beside the calls needs two GPUs, and {} are there",
+                gpus.len()
+            ),
+            "name them, such as beside:4-7=ring, or give the calls fewer GPUs (--gpus, tp=4)",
+        );
+    }
+    Ok(gpus)
+}
+
+fn streams(fabric: &Fabric, ranks: &[u32], beside: &Beside) -> Result<Vec<Stream>> {
+    let gpus = gpus(fabric, ranks, beside)?;
+    let host = |gpu: u32| {
+        fabric.home_memory[gpu as usize].ok_or_else(|| {
+            Error::request(
+                format!("GPU {gpu} has no host memory to copy to or from"),
+                "the topology needs a socket with memory for this traffic",
+            )
+        })
+    };
+    let next = |index: usize| {
+        let (gpu, next) = (gpus[index], gpus[(index + 1) % gpus.len()]);
+        if fabric.peer_to_peer && fabric.path_at(gpu, next).is_some() {
+            Ok(next)
+        } else {
+            host(next)
+        }
+    };
+    let one = |(index, &gpu): (usize, &u32)| {
+        let (memory, by) = match beside.traffic {
+            Traffic::D2h => (host(gpu)?, By::EngineWrites),
+            Traffic::H2d => (host(gpu)?, By::EngineReads),
+            Traffic::D2hSm => (host(gpu)?, By::Stores),
+            Traffic::H2dSm => (host(gpu)?, By::Loads),
+            Traffic::Ring => (next(index)?, By::Stores),
+            Traffic::Peer => (next(index)?, By::EngineWrites),
+        };
+        Ok(Stream { gpu, memory, by })
+    };
+    gpus.iter().enumerate().map(one).collect()
+}
+
+/// A rank more, whose blocks never end.
+fn push(schedule: &mut Schedule, stream: &Stream) {
+    let rank = schedule.ranks.len() as u32;
+    let mut buffer = |home: EndpointId| -> BufferId {
+        let bytes = u64::from(COPY_BYTES);
+        schedule.buffers.push(Buffer { home, rank, role: Role::Scratch, bytes, cold: true });
+        schedule.buffers.len() as u32 - 1
+    };
+    let (own, other) = (buffer(stream.gpu), buffer(stream.memory));
+    let bytes = THREADS * 16;
+    let copy = |from, to, push| vec![Op::Copy { from, to, bytes: COPY_BYTES, push, kernel: false }];
+    let (executor, blocks, threads, ops) = match stream.by {
+        By::EngineWrites => (Executor::CopyEngine, 1, 32, copy(own, other, true)),
+        By::EngineReads => (Executor::CopyEngine, 1, 32, copy(other, own, false)),
+        By::Stores => {
+            let ops = vec![Op::Write { buffer: other, offset: 0, bytes, data: 0 }];
+            (Executor::Sm, BLOCKS, THREADS, ops)
+        }
+        By::Loads => {
+            let (action, kind) = (Action::Discard, TrafficKind::SmRead);
+            let load = Op::Load { buffer: other, offset: 0, bytes, data: 0, action, kind };
+            let mut ops = vec![load; LOADS as usize];
+            ops.push(Op::WaitLoads);
+            (Executor::Sm, BLOCKS, THREADS, ops)
+        }
+    };
+    let block = Block { executor, threads, background: true, ops };
+    let blocks = vec![block; blocks as usize];
+    schedule.ranks.push(RankProgram { gpu: stream.gpu, blocks });
+}
