@@ -19,6 +19,8 @@ pub mod lines;
 
 pub mod suggestion;
 
+pub mod statistics;
+
 pub mod topology;
 
 pub mod workload;

@@ -107,6 +107,9 @@ fn effect(out: &mut String, what: &str, effect: &Effect) {
         percent(effect.p90_before),
         percent(effect.p90_after)
     );
+    if effect.without > 0 {
+        let _ = writeln!(out, "  {:<12} {:>5} rows without a prediction", "", effect.without);
+    }
 }
 
 fn text(fit: &Fit, skipped: usize, small: usize) -> String {

@@ -7,7 +7,7 @@ use super::load;
 use super::output::{Failure, Outcome, Output, pretty};
 use crate::error::Error;
 use crate::report::table::{Table, TableFormat};
-use crate::validation::check::{self, CheckOptions, CheckReport, Verdict};
+use crate::validation::check::{self, CheckOptions, CheckReport};
 use crate::validation::{page, render};
 
 /// Options of `check`.
@@ -103,6 +103,9 @@ fn rows(report: &CheckReport) -> Table {
         "high",
         "error",
         "verdict",
+        "nearest_mechanism",
+        "its_share",
+        "slower_by",
         "data",
         "rows",
         "noise",
@@ -122,8 +125,10 @@ fn rows(report: &CheckReport) -> Table {
             row.low.to_string(),
             row.high.to_string(),
             row.error.to_string(),
-            if row.verdict == Verdict::InRange { "within range" } else { "outside range" }
-                .to_owned(),
+            row.verdict.name().to_owned(),
+            row.nearest.as_ref().map_or(String::new(), |near| near.mechanism.to_owned()),
+            row.nearest.as_ref().map_or(String::new(), |near| near.share.to_string()),
+            row.nearest.as_ref().map_or(String::new(), |near| near.slower.to_string()),
             if row.fit { "fit" } else { "check" }.to_owned(),
             row.repetitions.to_string(),
             row.noise.map_or(String::new(), |noise| noise.to_string()),

@@ -2,13 +2,12 @@
 
 use clap::Args;
 
-use super::arguments::{Machine as MachineArguments, gpu_list};
+use super::arguments::Machine as MachineArguments;
 use super::load;
 use super::output::{Failure, Outcome, Output, pretty};
 use super::progress::Progress;
 use crate::algorithm::expert_parallel::{Layer, Pattern};
 use crate::error::Error;
-use crate::fabric::Calibration;
 use crate::prediction::Machine;
 use crate::prediction::choice::chosen_gpus;
 use crate::prediction::experts::ExpertExchange;
@@ -16,6 +15,7 @@ use crate::report::experts::{Experts, Row, text};
 use crate::selection::nccl::environment::Settings;
 use crate::selection::nccl::survey::Detection;
 use crate::selection::nccl::{Setup, Version};
+use crate::units::parse_gpus;
 use crate::workload::model;
 
 /// Options of `experts`.
@@ -25,7 +25,7 @@ pub(super) struct Options {
     #[command(flatten)]
     machine: MachineArguments,
     /// GPUs in the order of ranks; left out: all of the machine.
-    #[arg(long, value_name = "0,1,4-7", value_parser = gpu_list, default_value = "")]
+    #[arg(long, value_name = "0,1,4-7", value_parser = parse_gpus, default_value = "")]
     gpus: std::vec::Vec<u32>,
     /// The model whose layer it is (`simulate step --list`).
     #[arg(long, value_name = "NAME", default_value = "deepseek-v3")]
@@ -66,7 +66,7 @@ pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Fai
 }
 
 fn answer(options: &Options) -> crate::error::Result<Experts> {
-    let calibration = Calibration::embedded()?;
+    let calibration = load::calibration(&options.machine.constants)?;
     let topology = load::machine(&options.machine, &calibration)?.topology;
     let version = Version::parse(&options.nccl)?;
     let settings = Settings::parse(&options.nccl_env.join(" "))?;

@@ -66,11 +66,7 @@ pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result
     let memory = answer(options, &topology, &scenario, &calibration)?;
     let written =
         if options.json { format!("{:#}\n", serde_json::json!(memory)) } else { text(&memory) };
-    if options.json {
-        output.plain(&written, None)?;
-    } else {
-        output.titled(&written, None)?;
-    }
+    output.titled(&written, None)?;
     Ok(Outcome::Done)
 }
 

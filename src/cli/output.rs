@@ -78,8 +78,8 @@ impl Output {
         writeln!(self.err, "note: {text}")
     }
 
-    /// Writes a text whose first row is a title, or writes it to a file in one step: a file of that
-    /// name is never half written.
+    /// Writes a text whose first row is a title, or JSON, which has none, or writes either to a file
+    /// in one step: a file of that name is never half written.
     ///
     /// # Errors
     /// Those of the file system or of standard output.
@@ -87,7 +87,9 @@ impl Output {
         if let Some(file) = file {
             return write_file(file, text.as_bytes());
         }
-        let (title, rest) = text.split_at(text.find('\n').unwrap_or(0));
+        let json = text.starts_with(['{', '[']);
+        let title = if json { 0 } else { text.find('\n').unwrap_or(0) };
+        let (title, rest) = text.split_at(title);
         let styled = format!("\x1b[1m{title}\x1b[0m{rest}");
         // Without colors the stream drops the escape sequences again.
         Ok(self.text(if title.is_empty() { text } else { &styled })?)

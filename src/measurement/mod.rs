@@ -11,6 +11,7 @@ mod read;
 pub mod table;
 pub mod trace;
 
+use observation::large;
 pub use observation::{
     Carrier, Copy, KernelCall, Launches, Load, LoadKind, Memory, NcclCall, Observation, Pair, Run,
     Skipped,

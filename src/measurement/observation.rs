@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::algorithm::{Implementation, Protocol};
+use crate::prediction::regime::SMALL_BYTES;
 use crate::schedule::Collective;
 use crate::workload::Beside;
 
@@ -235,6 +236,11 @@ pub struct Observation {
     pub condition: String,
     /// What was assumed where the source does not say.
     pub note: String,
+}
+
+/// What is added to the name of an experiment for calls whose rates weigh more than latencies.
+pub(in crate::measurement) fn large(bytes: u64) -> &'static str {
+    if bytes > SMALL_BYTES { ", over 256 KB" } else { "" }
 }
 
 /// A row that nothing is predicted for.

@@ -3,18 +3,23 @@
 //! The packet model is run up to a size; beyond, what the max-min model adds for the very schedule of
 //! the larger call is added to its time, stretched by what packets cost over max-min at that size
 //! where they cost more. Chunks, slots and loops of the larger call are thereby the real ones, and no
-//! wire is exceeded, which a straight line through two smaller calls does not promise. From 128 MiB
-//! on the loops of all schedules repeat, and the last doubling is continued.
+//! wire is exceeded, which a straight line through two smaller calls does not promise. Once the loops
+//! of a schedule repeat, so that doublings of the size double what is done and add the same time a
+//! byte, the last one is continued; from 128 MiB on the loops of all schedules do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
 use crate::fabric::Fabric;
-use crate::schedule::Schedule;
+use crate::schedule::{Collective, Schedule};
 
 /// Largest call whose growth is computed; beyond, a straight line.
 const LINE_FROM: u64 = 128 << 20;
+/// Times a byte of two doublings that differ by less, relative, are alike.
+const ALIKE: f64 = 1e-3;
+/// Doublings in a row whose loops repeat, after which a line is followed.
+const REPEATS: u32 = 2;
 
 /// What the time of a call is the mean of.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -54,8 +59,10 @@ impl Mean {
 #[derive(Clone, Debug)]
 pub struct Growth {
     exact: u64,
-    /// Max-min times by size, us, the exact size among them.
+    /// Max-min times by size, us, the exact size among them; beyond the last two doublings a line.
     times: BTreeMap<u64, f64>,
+    /// From here on time grows along a line, bytes, by so many us a byte.
+    line: Option<(u64, f64)>,
 }
 
 impl Growth {
@@ -83,23 +90,48 @@ impl Growth {
         mean: Mean,
         build: impl Fn(u64) -> Result<Schedule>,
     ) -> Result<Growth> {
-        let mut times = BTreeMap::new();
-        let larger = sizes.iter().copied().filter(|&size| size > exact);
-        let mut wanted: Vec<u64> = larger.map(|size| size.min(LINE_FROM)).collect();
-        if wanted.contains(&LINE_FROM) {
-            wanted.push(LINE_FROM / 2);
-        }
-        if !wanted.is_empty() {
-            wanted.push(exact);
-        }
-        wanted.sort_unstable();
-        wanted.dedup();
-        for size in wanted {
+        let ran = |size: u64| {
             let options = RunOptions { calls: mean.simulated(size), ..RunOptions::default() };
-            let outcome = simulate(fabric, &build(size)?, Fidelity::MaxMin, options)?;
-            times.insert(size, mean.of_us(&outcome));
+            let schedule = build(size)?;
+            let outcome = simulate(fabric, &schedule, Fidelity::MaxMin, options)?;
+            Ok((mean.of_us(&outcome), operations(&schedule)))
+        };
+        Growth::by(exact, sizes, ran)
+    }
+
+    /// The growth of calls of which a function tells time and operations.
+    fn by(
+        exact: u64,
+        sizes: &[u64],
+        ran: impl Fn(u64) -> Result<(f64, Option<usize>)>,
+    ) -> Result<Growth> {
+        let wanted: BTreeSet<u64> = sizes.iter().copied().filter(|&size| size > exact).collect();
+        let mut growth = Growth { exact, times: BTreeMap::new(), line: None };
+        let Some(&largest) = wanted.last() else { return Ok(growth) };
+        let (mut from, mut before) = (exact, ran(exact)?);
+        growth.times.insert(exact, before.0);
+        let (mut slope, mut repeats) = (f64::NAN, 0);
+        while from < largest {
+            let to = 2 * from;
+            // Between two doublings, what is asked for.
+            for &size in wanted.range(from + 1..to) {
+                growth.times.insert(size, ran(size)?.0);
+            }
+            if largest < to {
+                break;
+            }
+            let now = ran(to)?;
+            growth.times.insert(to, now.0);
+            let added = (now.0 - before.0) / from as f64;
+            let alike = (added / slope - 1.0).abs() < ALIKE && doubled(before.1, now.1);
+            repeats = if alike { repeats + 1 } else { 0 };
+            if repeats >= REPEATS || to >= LINE_FROM {
+                growth.line = Some((to, added));
+                break;
+            }
+            (from, before, slope) = (to, now, added);
         }
-        Ok(Growth { exact, times })
+        Ok(growth)
     }
 
     /// The size from which times grow, bytes.
@@ -112,15 +144,29 @@ impl Growth {
     pub fn time_us(&self, exact_us: f64, bytes: u64) -> f64 {
         let time = |size: u64| self.times.get(&size).copied();
         let Some(base) = time(self.exact).filter(|_| bytes > self.exact) else { return exact_us };
-        let near = time(bytes.min(LINE_FROM)).unwrap_or(base);
-        let further = match time(LINE_FROM / 2) {
-            Some(half) if bytes > LINE_FROM => {
-                (near - half) / (LINE_FROM / 2) as f64 * (bytes - LINE_FROM) as f64
+        let grown = match self.line {
+            Some((from, slope)) if bytes > from => {
+                time(from).map(|near| near + slope * (bytes - from) as f64)
             }
-            _ => 0.0,
+            _ => time(bytes),
         };
-        exact_us + (near + further - base) * (exact_us / base).max(1.0)
+        exact_us + (grown.unwrap_or(base) - base) * (exact_us / base).max(1.0)
     }
+}
+
+/// Operations of a schedule; `None` where more bytes also go to more blocks, so that its loops do not
+/// tell how larger ones go on.
+fn operations(schedule: &Schedule) -> Option<usize> {
+    let blocks = schedule.ranks.iter().flat_map(|rank| &rank.blocks);
+    let fixed = schedule.collective != Some(Collective::AllToAll);
+    fixed.then(|| blocks.map(|block| block.ops.len()).sum())
+}
+
+/// Whether twice the bytes take twice the operations, but for what a call takes once: pieces of a call
+/// that are cut smaller do not.
+fn doubled(before: Option<usize>, after: Option<usize>) -> bool {
+    let both = before.zip(after);
+    both.is_some_and(|(before, after)| (19 * before..=21 * before).contains(&(10 * after)))
 }
 
 #[cfg(test)]
@@ -132,9 +178,38 @@ mod tests {
         // Max-min 100 us at the exact size and 180 us for the larger call: 80 us more. Packets that
         // take 150 us stretch them by 1.5 to 120; packets that take 90 us do not shrink them.
         let times = BTreeMap::from([(4 << 20, 100.0), (8 << 20, 180.0)]);
-        let growth = Growth { exact: 4 << 20, times };
+        let growth = Growth { exact: 4 << 20, times, line: None };
         assert!((growth.time_us(150.0, 8 << 20) - 270.0).abs() < 1e-9);
         assert!((growth.time_us(90.0, 8 << 20) - 170.0).abs() < 1e-9);
         assert!((growth.time_us(90.0, 4 << 20) - 90.0).abs() < 1e-9);
+    }
+
+    /// Sizes that a growth ran, MiB, and its time of the largest of `sizes` where the exact size takes
+    /// as long as max-min says. Operations are of 64 KiB, or of an eighth of the call.
+    fn ran(sizes: &[u64], fixed: bool, time: impl Fn(u64) -> f64) -> (Vec<u64>, f64) {
+        let operations = |size: u64| if fixed { (size >> 16) as usize } else { 8 };
+        let ran = |size| Ok((time(size), Some(operations(size))));
+        let growth = Growth::by(4 << 20, sizes, ran).expect("times");
+        let largest = sizes.iter().copied().max().unwrap_or_default();
+        let us = growth.time_us(time(4 << 20), largest);
+        (growth.times.keys().map(|size| size >> 20).collect(), us)
+    }
+
+    #[test]
+    fn a_line_is_followed_once_loops_repeat() {
+        // 10 us and 1 us a MiB: three doublings show it.
+        let line = |size: u64| 10.0 + (size >> 20) as f64;
+        let (sizes, us) = ran(&[12 << 20, 512 << 20], true, line);
+        assert_eq!(sizes, [4, 8, 12, 16, 32]);
+        assert!((us - 522.0).abs() < 1e-9, "{us}");
+        // Pieces that grow with the call say nothing of those of larger calls.
+        assert_eq!(ran(&[512 << 20], false, line).0, [4, 8, 16, 32, 64, 128]);
+        // A loop of 64 MiB that costs its whole for every part never repeats below 128 MiB.
+        let loops = |size: u64| 10.0 + size.div_ceil(64 << 20) as f64 * 64.0 + (size >> 22) as f64;
+        let (sizes, us) = ran(&[1 << 30], false, loops);
+        assert_eq!(sizes, [4, 8, 16, 32, 64, 128]);
+        assert!((us - loops(1 << 30)).abs() < 1e-6, "{us}");
+        assert_eq!(ran(&[6 << 20], true, line).0, [4, 6]);
+        assert!(ran(&[4 << 20], true, line).0.is_empty());
     }
 }

@@ -13,6 +13,7 @@ use statrs::distribution::{ContinuousCDF, LogNormal};
 use super::regime::Medium;
 use crate::error::{Error, Result};
 use crate::fabric::calibration::Constant;
+use crate::statistics::quantile;
 use crate::workload::uniform;
 
 /// The data file.
@@ -80,14 +81,13 @@ impl Jitter {
             let whole = us * f64::from(calls);
             return Percentiles { p50: whole, p95: whole, p99: whole };
         };
-        let mut steps: Vec<f64> = (0..STEPS)
+        let steps: Vec<f64> = (0..STEPS)
             .map(|step| {
                 let call = |call: u32| times.inverse_cdf(uniform(seed, step, u64::from(call)));
                 (0..calls).map(call).sum()
             })
             .collect();
-        steps.sort_by(f64::total_cmp);
-        let at = |share: f64| steps[(share * STEPS as f64).ceil() as usize - 1];
+        let at = |share: f64| quantile(steps.iter().copied(), share);
         Percentiles { p50: at(0.5), p95: at(0.95), p99: at(0.99) }
     }
 }

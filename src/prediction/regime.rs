@@ -53,6 +53,17 @@ pub struct Regime {
     pub bytes: Option<u64>,
 }
 
+/// Classes of sizes: up to so many bytes, and what they are called. What is larger is one more.
+const SIZES: [(u64, &str); 3] =
+    [(16 << 10, "to 16 KiB"), (SMALL_BYTES, "to 256 KiB"), (4 << 20, "to 4 MiB")];
+/// Up to here latencies weigh more than rates.
+pub const SMALL_BYTES: u64 = 256 << 10;
+
+/// The class of the size of a call.
+pub fn size_class(bytes: u64) -> &'static str {
+    SIZES.iter().find(|(most, _)| bytes <= *most).map_or("over 4 MiB", |class| class.1)
+}
+
 impl Medium {
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -107,13 +118,7 @@ impl Regime {
 
     /// The class of its size.
     pub fn size(&self) -> &'static str {
-        match self.bytes {
-            None => "",
-            Some(0..=16_384) => "to 16 KiB",
-            Some(16_385..=262_144) => "to 256 KiB",
-            Some(262_145..=4_194_304) => "to 4 MiB",
-            Some(_) => "over 4 MiB",
-        }
+        self.bytes.map_or("", size_class)
     }
 
     /// Its names, the most exact first: each wider one holds for what the ones before it do not know.
@@ -219,6 +224,12 @@ mod tests {
         assert_eq!([sigma(None), sigma(Some("a")), sigma(Some("b"))], [0.2, 0.3, 0.5]);
         let other = Regime { kind: Kind::Load, ..regime };
         assert!((table.sigma(&other, None) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_size_is_of_the_class_whose_end_it_is() {
+        let classes = [16 << 10, (16 << 10) + 1, 256 << 10, 1 << 20, (4 << 20) + 1].map(size_class);
+        assert_eq!(classes, ["to 16 KiB", "to 256 KiB", "to 256 KiB", "to 4 MiB", "over 4 MiB"]);
     }
 
     #[test]

@@ -19,9 +19,18 @@ pub fn shorter(value: f64) -> String {
     if value.abs() < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
+/// Two significant digits, also of figures below one, so that the ends of a range differ: 0.083, 0.83.
+fn two_digits(value: f64) -> String {
+    match value.abs() {
+        size if size > 0.0 && size < 0.095 => format!("{value:.3}"),
+        size if size < 0.95 => format!("{value:.2}"),
+        _ => shorter(value),
+    }
+}
+
 /// A figure with its range: `14.9 (13-17)`.
 pub fn with_range(range: Range) -> String {
-    format!("{} ({}-{})", short(range.value), shorter(range.low), shorter(range.high))
+    format!("{} ({}-{})", short(range.value), two_digits(range.low), two_digits(range.high))
 }
 
 /// A share: `12 %`.
@@ -44,5 +53,13 @@ mod tests {
         assert_eq!(short(9.999), "10.0");
         assert_eq!(short(254.01), "254");
         assert_eq!(with_range(Range { value: 14.9, low: 12.9, high: 17.2 }), "14.9 (13-17)");
+        // Ends that differ by a tenth or more are told apart, however small the figure.
+        for exponent in -1..4 {
+            let value = 0.83 * 10f64.powi(exponent);
+            let told = with_range(Range { value, low: value / 1.1, high: value * 1.1 });
+            let ends = told.split_once(" (").and_then(|(_, ends)| ends.split_once('-'));
+            let (low, high) = ends.expect("a range");
+            assert_ne!(low, high.trim_end_matches(')'), "{told}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::nearby::{NearbyCheck, NearbyFigure};
 use crate::error::Result;
 use crate::fabric::bound::Bound;
 use crate::prediction::nccl::taken;
-use crate::prediction::throughput::chance_below;
+use crate::prediction::throughput::chance_faster;
 use crate::prediction::{Case, CaseOptions, CasePrediction, Exchange, InPlace, Machine, Waterfall};
 use crate::selection::nccl::Setup;
 use crate::selection::nccl::setup::Plan;
@@ -222,10 +222,11 @@ impl Question<'_> {
         let fabric = &self.machine.nominal.fabric;
         let answer = |(index, step): (usize, &Step)| {
             let mut order: Vec<usize> = (0..rows.len()).collect();
-            let time = |row: usize| rows[row][index].time_us;
-            order.sort_by(|&a, &b| time(a).value.total_cmp(&time(b).value));
+            let of = |row: usize| &rows[row][index];
+            let time = |row: usize| of(row).time_us.value;
+            order.sort_by(|&a, &b| time(a).total_cmp(&time(b)));
             let sure = match order[..] {
-                [best, second, ..] => chance_below(time(best), time(second)),
+                [best, second, ..] => chance_faster(of(best), of(second)),
                 _ => 1.0,
             };
             let bound = fabric.bound(step.collective, &gpus, step.bytes);
@@ -260,8 +261,7 @@ impl Question<'_> {
                 let index = self.scenario.steps.iter().position(|step| step.name == told.step)?;
                 let calls = self.scenario.steps[index].calls;
                 let (ring, pull) = (&rows[ring][index], &rows[pull][index]);
-                let bare = pull.without_regimes_us;
-                Some(Exchange::of(told.tok_per_s, calls, ring.time_us, pull.time_us, bare))
+                Some(Exchange::of(told.tok_per_s, calls, ring, pull))
             })
             .collect()
     }

@@ -7,7 +7,7 @@ use crate::algorithm::nccl::Collective as NcclCollective;
 use crate::error::Result;
 use crate::fabric::bound::Bound;
 use crate::prediction::nccl::{case_of, tuned};
-use crate::prediction::throughput::chance_below;
+use crate::prediction::throughput::chance_faster;
 use crate::prediction::{Case, CaseOptions, CasePrediction, Machine};
 use crate::selection::nccl::Setup;
 use crate::selection::nccl::plugin::{self, Pick, Rule};
@@ -79,7 +79,7 @@ impl Chosen {
     /// The chance that a prediction beats NCCL's choice.
     pub fn chance_of(&self, better: &CasePrediction) -> Option<f64> {
         let taken = self.taken_prediction()?;
-        Some(chance_below(better.time_us, taken.time_us))
+        Some(chance_faster(better, taken))
     }
 }
 

@@ -135,17 +135,9 @@ impl<'a> Study<'a> {
     /// As [`check::run`].
     pub fn check(&self) -> Result<&[CheckRow]> {
         let found = once(&self.check, || {
-            let topology = &self.question.machine.topology.name;
-            let own = library::MACHINES.iter().filter(|machine| machine.topology == topology);
-            let mut rows = Vec::new();
-            for machine in own {
-                let mut options =
-                    CheckOptions::new(self.question.machine.nominal.calibration.clone());
-                options.machine = Some(machine.name.to_owned());
-                let report = check::run(&options)?;
-                rows.extend(report.rows.into_iter().filter(|row| row.machine == machine.name));
-            }
-            Ok(rows)
+            let topology = Some(self.question.machine.topology.name.clone());
+            let calibration = self.question.machine.nominal.calibration.clone();
+            Ok(check::run(&CheckOptions { topology, ..CheckOptions::new(calibration) })?.rows)
         })?;
         Ok(found)
     }

@@ -4,26 +4,32 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::figures::{Figures, Job, VARIANTS, simulate};
+use super::cause::{self, Causes, Miss};
+use super::figures::{Figures, Job, UNCERTAIN, VARIANTS, simulate};
+use super::left_out::{self, LeftOut};
 use super::line::{self, Split};
+use super::mechanism;
 use super::read::{Read, observations};
 use super::regret::{self, Regret};
 use super::residual;
+pub use super::row::{BOUND, CheckRow, Verdict};
 use super::score::{self, Score};
 use super::summary::{self, Group, Order, Unmatched};
+use super::target::{self, Target};
 use super::tolerance::Tolerances;
 use crate::error::Result;
 use crate::fabric::Calibration;
 use crate::measurement::{Launches, Observation, Run, Skipped};
-use crate::prediction::Range;
 use crate::prediction::range::{constants_sigma, shifts};
-use crate::prediction::regime::{Kind, Regime, Residuals};
+use crate::prediction::regime::{Kind, Regime, Residuals, size_class};
 
 /// What to check.
 #[derive(Clone, Debug)]
 pub struct CheckOptions {
     /// Only machines whose name holds this.
     pub machine: Option<String>,
+    /// Only machines of our library that this topology describes.
+    pub topology: Option<String>,
     /// Only experiments whose name holds this.
     pub experiment: Option<String>,
     /// A folder of own observations or a log of a benchmark instead of those that come with the
@@ -36,92 +42,7 @@ pub struct CheckOptions {
 impl CheckOptions {
     /// Everything that comes with the program.
     pub fn new(calibration: Calibration) -> CheckOptions {
-        CheckOptions { machine: None, experiment: None, own: None, calibration }
-    }
-}
-
-/// Whether a measured value lies in the predicted range.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// It does.
-    InRange,
-    /// It does not.
-    OutOfRange,
-}
-
-/// One observation, predicted.
-#[derive(Clone, Debug, Serialize)]
-pub struct CheckRow {
-    /// Folder of `measured/`.
-    pub machine: String,
-    /// Topology used.
-    pub topology: String,
-    /// File, line and a short text.
-    pub id: String,
-    /// Summarised together.
-    pub experiment: String,
-    /// Of the values.
-    pub unit: &'static str,
-    /// Measured, the median of `repetitions` rows.
-    pub measured: f64,
-    /// Rows of the file.
-    pub repetitions: u32,
-    /// Predicted.
-    pub predicted: f64,
-    /// Lower end of the 80 % range.
-    pub low: f64,
-    /// Upper end of the 80 % range.
-    pub high: f64,
-    /// predicted / measured - 1.
-    pub error: f64,
-    /// Predicted without the declared regimes, where a regime was read from this row.
-    pub without_regimes: Option<f64>,
-    /// Constants were fitted to it.
-    pub fit: bool,
-    /// Whether the measured value is in the range.
-    pub verdict: Verdict,
-    /// Environment as the source tells it.
-    pub condition: String,
-    /// What was assumed.
-    pub note: String,
-    /// Its kind, for what no constant explains.
-    #[serde(serialize_with = "regime_name")]
-    pub regime: Regime,
-    /// Relative standard deviation over the constants.
-    pub constants_sigma: f64,
-    /// Half of what lies between repeated measurements, relative, where there are several.
-    pub noise: Option<f64>,
-    /// What ran.
-    #[serde(skip)]
-    pub run: Run,
-}
-
-fn regime_name<S: serde::Serializer>(
-    regime: &Regime,
-    out: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    out.serialize_str(&regime.names()[0])
-}
-
-impl CheckRow {
-    /// Logarithm of predicted over measured.
-    pub fn log_error(&self) -> f64 {
-        self.error.ln_1p()
-    }
-
-    /// Half of the range, of logarithms.
-    pub fn half_range(&self) -> f64 {
-        (self.high / self.low).ln() / 2.0
-    }
-
-    /// Fills in the range, from what other machines say of what no constant explains.
-    fn judge(&mut self, residuals: &Residuals) {
-        let residual = residuals.sigma(&self.regime, Some(&self.machine));
-        let range = Range::around(self.predicted, self.constants_sigma.hypot(residual));
-        (self.low, self.high) = (range.low, range.high);
-        let inside = (range.low..=range.high).contains(&self.measured);
-        self.verdict = if inside { Verdict::InRange } else { Verdict::OutOfRange };
+        CheckOptions { machine: None, topology: None, experiment: None, own: None, calibration }
     }
 }
 
@@ -144,6 +65,12 @@ pub struct CheckReport {
     pub splits: Vec<Split>,
     /// What a wrong choice costs.
     pub regrets: Vec<Regret>,
+    /// Each machine by what the others say.
+    pub left_out: Vec<LeftOut>,
+    /// What is far off, and why.
+    pub misses: Vec<Miss>,
+    /// What is to be reached, and what is.
+    pub targets: Vec<Target>,
     /// Share of check rows inside their 80 % range.
     pub coverage: f64,
     /// Rows without a prediction, by machine and reason.
@@ -164,6 +91,9 @@ impl CheckReport {
             scores: Vec::new(),
             splits: Vec::new(),
             regrets: Vec::new(),
+            left_out: Vec::new(),
+            misses: Vec::new(),
+            targets: Vec::new(),
             coverage: 0.0,
             unmatched: summary::unmatched(skipped),
             rows,
@@ -183,7 +113,10 @@ impl CheckReport {
         self.scores = score::scores(&self.rows);
         self.splits = line::splits(&self.rows);
         self.regrets = regret::regrets(&self.rows);
+        self.left_out = left_out::left_out(&self.rows);
+        self.misses = cause::misses(&self.rows, &Causes::embedded()?, &tolerances);
         self.coverage = summary::coverage(self.rows.iter().filter(|row| !row.fit));
+        self.targets = target::targets(&self)?;
         Ok(self)
     }
 
@@ -217,7 +150,7 @@ pub fn run(options: &CheckOptions) -> Result<CheckReport> {
         }
     }
     let figures = simulate(&options.calibration, &jobs)?;
-    let sigmas = sigmas(&representatives, &observations, &figures);
+    let movements = movements(&representatives, &observations, &figures);
     let mut rows = Vec::new();
     for observation in observations {
         let key = class(&observation);
@@ -231,7 +164,10 @@ pub fn run(options: &CheckOptions) -> Result<CheckReport> {
         }
     }
     for (key, row) in &mut rows {
-        row.constants_sigma = sigmas.get(key).copied().unwrap_or_default();
+        let Some(Movement { shifts, slopes }) = movements.get(key) else { continue };
+        row.constants_sigma = constants_sigma(shifts);
+        row.reach = BOUND * shifts.iter().map(|shift| shift.abs()).sum::<f64>();
+        row.slopes.clone_from(slopes);
     }
     let rows = rows.into_iter().map(|(_, row)| row).collect();
     Ok(CheckReport { notes, ..CheckReport::of(rows, &skipped, &Residuals::embedded()?)? })
@@ -253,16 +189,11 @@ fn moved_job(observation: &Observation, variant: usize) -> Job {
 type Class = (String, String, String);
 
 fn class(observation: &Observation) -> Class {
-    let size = |bytes: u64| match bytes {
-        0..=16_384 => "small",
-        16_385..=262_144 => "middle",
-        _ => "large",
-    };
     let kind = match &observation.run {
         Run::Collective(call) => {
-            format!("{} {} {}", call.algorithm, call.protocol.name(), size(call.bytes))
+            format!("{} {} {}", call.algorithm, call.protocol.name(), size_class(call.bytes))
         }
-        Run::Nccl(call) => size(call.bytes).to_owned(),
+        Run::Nccl(call) => size_class(call.bytes).to_owned(),
         _ => format!("{}", observation.figure.min(1)),
     };
     (observation.machine.clone(), observation.experiment.clone(), kind)
@@ -327,22 +258,33 @@ fn row(observation: &Observation, figures: &Figures) -> std::result::Result<Chec
         without_regimes,
         fit: observation.fit,
         verdict: Verdict::OutOfRange,
+        nearest: None,
         condition: observation.condition.clone(),
         note: observation.note.clone(),
         regime: regime(observation, figures)?,
         constants_sigma: 0.0,
+        reach: 0.0,
+        slopes: Vec::new(),
         noise: observation.noise,
         run: observation.run.clone(),
     })
 }
 
-/// Relative standard deviation of each class, from its representative.
-fn sigmas(
+/// How the figures of a class follow constants.
+struct Movement {
+    /// Each group by one standard deviation: of logarithms.
+    shifts: Vec<f64>,
+    /// Each mechanism, a unit of slowness.
+    slopes: Vec<f64>,
+}
+
+/// That of each class, from its representative.
+fn movements(
     representatives: &BTreeMap<Class, usize>,
     observations: &[Observation],
     figures: &Figures,
-) -> BTreeMap<Class, f64> {
-    let mut sigmas = BTreeMap::new();
+) -> BTreeMap<Class, Movement> {
+    let mut movements = BTreeMap::new();
     for (class, &index) in representatives {
         let observation = &observations[index];
         let value = |variant| {
@@ -350,8 +292,9 @@ fn sigmas(
             values.figures.get(observation.figure).copied()
         };
         let Some(nominal) = value(0) else { continue };
-        let moved = (1..VARIANTS).filter_map(value);
-        sigmas.insert(class.clone(), constants_sigma(&shifts(nominal, moved)));
+        let shifts = shifts(nominal, (1..UNCERTAIN).filter_map(value));
+        let slopes = mechanism::slopes(nominal, (UNCERTAIN..VARIANTS).map(value));
+        movements.insert(class.clone(), Movement { shifts, slopes });
     }
-    sigmas
+    movements
 }

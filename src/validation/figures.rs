@@ -1,11 +1,13 @@
 //! Every run that a check needs, once however many rows ask for it.
 
+use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
 use super::experiment::Machine;
+use super::mechanism::{self, MECHANISMS};
 use super::nccl::Setups;
 use super::predict::{self, Call};
 use crate::engine::Fidelity;
@@ -16,8 +18,10 @@ use crate::measurement::{Run, library};
 use crate::prediction::regime::Regime;
 use crate::topology::Topology;
 
-/// Nominal constants and those with one group of them moved.
-pub(super) const VARIANTS: usize = 1 + UncertaintyGroup::ALL.len();
+/// Nominal constants and those with one group of them moved by what it is uncertain.
+pub(super) const UNCERTAIN: usize = 1 + UncertaintyGroup::ALL.len();
+/// These, and those with one mechanism moved.
+pub(super) const VARIANTS: usize = UNCERTAIN + MECHANISMS.len();
 
 /// Something to run.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,7 +30,8 @@ pub(super) struct Job {
     pub(super) topology: String,
     /// With its declared regimes.
     pub(super) regimes: bool,
-    /// Which constants: 0 the nominal ones, then those with one group moved.
+    /// Which constants: 0 the nominal ones, then those with one group moved, then those with one
+    /// mechanism moved.
     pub(super) variant: usize,
     /// A single call by the max-min model, to see how figures follow the constants.
     pub(super) quick: bool,
@@ -74,6 +79,7 @@ pub(super) fn simulate(calibration: &Calibration, jobs: &BTreeSet<Job>) -> Resul
     for group in UncertaintyGroup::ALL {
         calibrations.push(calibration.perturbed(group, 1.0));
     }
+    calibrations.extend((0..MECHANISMS.len()).map(|index| mechanism::moved(calibration, index)));
     let mut topologies: BTreeMap<String, Topology> = BTreeMap::new();
     for job in jobs {
         if !topologies.contains_key(&job.topology) {
@@ -98,7 +104,9 @@ pub(super) fn simulate(calibration: &Calibration, jobs: &BTreeSet<Job>) -> Resul
             (job, call.map(|call| call.map(quick)))
         })
         .collect();
-    let (batches, mut figures) = batches(calls);
+    let (mut batches, mut figures) = batches(&machines, calls);
+    // The longest first, so that no thread is left alone with one at the end.
+    batches.sort_by_key(|(jobs, calls)| Reverse(predict::work(&jobs[0].run, calls)));
     let simulated: Vec<_> = batches
         .into_par_iter()
         .with_max_len(1)
@@ -132,12 +140,15 @@ fn run(
     each.collect()
 }
 
-/// Jobs that are run together, with their calls if they are collectives: those that are the same, or
-/// large and the same but for their size, which start from one smaller call.
+/// Jobs that are run together, with their calls if they are collectives: those that are the same
+/// question, or large and the same but for their size, which start from one smaller call.
 type Batch<'a> = (Vec<&'a Job>, Vec<Call>);
 
 /// The batches, and the jobs whose call cannot be settled, with the reason.
-fn batches(calls: Vec<(&Job, Option<Result<Call>>)>) -> (Vec<Batch<'_>>, Figures) {
+fn batches<'a>(
+    machines: &Machines<'_>,
+    calls: Vec<(&'a Job, Option<Result<Call>>)>,
+) -> (Vec<Batch<'a>>, Figures) {
     let mut batches: BTreeMap<(Which<'_>, String), Batch<'_>> = BTreeMap::new();
     let mut failed = Figures::new();
     for (job, call) in calls {
@@ -147,7 +158,7 @@ fn batches(calls: Vec<(&Job, Option<Result<Call>>)>) -> (Vec<Batch<'_>>, Figures
                 failed.insert(job.clone(), Err(error.to_string()));
                 continue;
             }
-            None => (format!("{:?}", job.run), None),
+            None => (predict::likeness(&machines[&job.machine()], &job.run), None),
         };
         let (jobs, calls) = batches.entry((job.machine(), alike)).or_default();
         jobs.push(job);

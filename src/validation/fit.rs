@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::figures::{self, Job};
-use super::score::quantile;
 use crate::error::{Error, Result};
 use crate::fabric::calibration::relative_uncertainty;
 use crate::fabric::{Calibration, DeviceClass};
 use crate::measurement::Observation;
 use crate::prediction::range::SIGMAS_80;
+use crate::statistics::{median, quantile};
 
 /// Which constant: class, device and name.
 pub type Name = (DeviceClass, String, String);
@@ -42,8 +42,10 @@ pub struct Fitted {
 /// Errors of some rows before and after.
 #[derive(Copy, Clone, Debug, Serialize)]
 pub struct Effect {
-    /// Rows.
+    /// Rows that have a prediction before and after.
     pub rows: usize,
+    /// Rows that have none before or after: they count in no figure.
+    pub without: usize,
     /// Median of |predicted / measured - 1| before.
     pub median_before: f64,
     /// After.
@@ -117,11 +119,11 @@ fn residual(observation: &Observation, predicted: f64) -> f64 {
     (predicted / observation.measured).ln()
 }
 
-/// Those of all; of a row without a prediction 0.
-fn residuals(observations: &[Observation], calibration: &Calibration) -> Result<Vec<f64>> {
+/// Those of all; nothing for a row without a prediction.
+fn residuals(observations: &[Observation], calibration: &Calibration) -> Result<Vec<Option<f64>>> {
     let predicted = predict(observations, calibration)?;
     let each = observations.iter().zip(predicted);
-    Ok(each.map(|(o, predicted)| predicted.map_or(0.0, |p| residual(o, p))).collect())
+    Ok(each.map(|(row, predicted)| predicted.map(|p| residual(row, p))).collect())
 }
 
 /// A problem of least squares.
@@ -144,8 +146,9 @@ impl Problem<'_> {
         Ok(calibration)
     }
 
-    fn residuals(&self, moves: &[f64]) -> Result<Vec<f64>> {
-        residuals(self.rows, &self.calibration(moves)?)
+    /// Residuals after these moves; nothing when some row has no prediction there.
+    fn residuals(&self, moves: &[f64]) -> Result<Option<Vec<f64>>> {
+        Ok(residuals(self.rows, &self.calibration(moves)?)?.into_iter().collect())
     }
 
     /// What the residuals and the moves cost.
@@ -190,8 +193,8 @@ impl Problem<'_> {
 
 /// Usual size of residuals: from the median, which outliers do not move.
 fn usual(residuals: &[f64]) -> f64 {
-    let sizes = residuals.iter().map(|residual| residual.abs()).collect();
-    (1.4826 * quantile(sizes, 0.5)).max(SIZE_MIN)
+    let sizes = residuals.iter().map(|residual| residual.abs());
+    (1.4826 * median(sizes)).max(SIZE_MIN)
 }
 
 /// Solves a symmetric positive system by Cholesky's method; each column of `right` apart.
@@ -271,6 +274,7 @@ pub fn fit(
             identifiable,
         });
     }
+    let before: Vec<Option<f64>> = before.into_iter().map(Some).collect();
     let fitted = effect(&before, &residuals(&rows, &calibration)?);
     let held_out = match held_out.is_empty() {
         true => None,
@@ -294,7 +298,8 @@ fn descend(problem: &Problem<'_>, mut now: Vec<f64>) -> Result<(Vec<f64>, Vec<Ve
         for index in 0..count {
             let mut there = moves.clone();
             there[index] += STEP;
-            let moved = problem.residuals(&there)?;
+            // Where a row has no prediction beside this place, nothing is known of the slope.
+            let moved = problem.residuals(&there)?.unwrap_or_else(|| now.clone());
             slopes.push(moved.iter().zip(&now).map(|(a, b)| (a - b) / STEP).collect());
         }
         let (curvature, slope) = problem.normal(&now, &slopes, &moves, size);
@@ -310,7 +315,9 @@ fn descend(problem: &Problem<'_>, mut now: Vec<f64>) -> Result<(Vec<f64>, Vec<Ve
                 })
                 .collect();
             let residuals = problem.residuals(&there)?;
-            if problem.cost(&residuals, &there, size) <= cost {
+            if let Some(residuals) = residuals
+                && problem.cost(&residuals, &there, size) <= cost
+            {
                 largest = moves.iter().zip(&there).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
                 (moves, now) = (there, residuals);
                 break;
@@ -324,24 +331,33 @@ fn descend(problem: &Problem<'_>, mut now: Vec<f64>) -> Result<(Vec<f64>, Vec<Ve
     Ok((moves, solve(&units, &units), ROUNDS))
 }
 
-/// What a fit does to these residuals.
-fn effect(before: &[f64], after: &[f64]) -> Effect {
-    let sizes = |residuals: &[f64]| -> Vec<f64> {
-        residuals.iter().map(|residual| residual.exp_m1().abs()).collect()
-    };
-    let (before, after) = (sizes(before), sizes(after));
+/// What a fit does to these residuals: those of rows that have a prediction both times.
+fn effect(before: &[Option<f64>], after: &[Option<f64>]) -> Effect {
+    let both: Vec<(f64, f64)> = before.iter().zip(after).filter_map(|(a, b)| a.zip(*b)).collect();
+    let before_of = || both.iter().map(|pair| pair.0.exp_m1().abs());
+    let after_of = || both.iter().map(|pair| pair.1.exp_m1().abs());
     Effect {
-        rows: before.len(),
-        median_before: quantile(before.clone(), 0.5),
-        median_after: quantile(after.clone(), 0.5),
-        p90_before: quantile(before, 0.9),
-        p90_after: quantile(after, 0.9),
+        rows: both.len(),
+        without: before.len() - both.len(),
+        median_before: median(before_of()),
+        median_after: median(after_of()),
+        p90_before: quantile(before_of(), 0.9),
+        p90_after: quantile(after_of(), 0.9),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_without_a_prediction_is_no_perfect_one() {
+        let told = effect(&[Some(0.2), None, Some(-0.1)], &[Some(0.1), Some(0.0), None]);
+        assert_eq!((told.rows, told.without), (1, 2));
+        assert!((told.median_before - 0.2_f64.exp_m1()).abs() < 1e-12);
+        assert!((told.median_after - 0.1_f64.exp_m1()).abs() < 1e-12);
+        assert_eq!(effect(&[None], &[None]).rows, 0);
+    }
 
     #[test]
     fn a_system_is_solved() {

@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::check::CheckRow;
-use super::score::{interval_score, quantile};
+use super::score::interval_score;
 use crate::measurement::Run;
 use crate::schedule::Collective;
+use crate::statistics::{conformal, median, quantile};
 
 /// One way of holding rows out, and how both did on them.
 #[derive(Clone, Debug, Serialize)]
@@ -119,10 +120,8 @@ impl Line {
             }
         }
         let (_, line) = best?;
-        let errors: Vec<f64> = points.iter().map(|point| line.log_error(point).abs()).collect();
-        // One more than there are: the quantile that a further row of the kind keeps to.
-        let share = (0.8 * (errors.len() + 1) as f64 / errors.len() as f64).min(1.0);
-        Some(Line { band: quantile(errors, share), ..line })
+        let errors = points.iter().map(|point| line.log_error(point).abs());
+        Some(Line { band: conformal(errors, 0.8), ..line })
     }
 
     fn log_error(&self, point: &Point<'_>) -> f64 {
@@ -218,10 +217,10 @@ fn split(name: &'static str, groups: &Groups<'_, '_>) -> Option<Split> {
 
 fn errors<T>(machines: &[&Vec<T>], judged: impl Fn(&T) -> (f64, f64)) -> Errors {
     let over = |share: f64| {
-        let each = machines.iter().map(|rows| {
-            quantile(rows.iter().map(|row| judged(row).0.exp_m1().abs()).collect(), share)
-        });
-        quantile(each.collect(), 0.5)
+        let each = machines
+            .iter()
+            .map(|rows| quantile(rows.iter().map(|row| judged(row).0.exp_m1().abs()), share));
+        median(each)
     };
     let mean = |what: &dyn Fn((f64, f64)) -> f64| {
         let each = machines

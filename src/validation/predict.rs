@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::experiment::{CollectiveRun, Machine, exact_bytes};
 use super::figures::Job;
+use super::likeness;
 use super::nccl::{self, Setups};
 use crate::algorithm::Transport;
 use crate::algorithm::probe::{LoadGroup, LoadKind};
@@ -148,6 +149,19 @@ pub(super) fn regime_of_call(machine: &Machine<'_>, run: &CollectiveRun) -> Regi
     alone.beside(&run.beside)
 }
 
+/// Roughly how long a batch takes to simulate, for an order only: bytes that cross links, packet by
+/// packet.
+pub(super) fn work(run: &Run, calls: &[Call]) -> u64 {
+    let Some((call, _)) = calls.first() else {
+        // A mix of loads is run for a time, over one link or two.
+        return if let Run::LoadMix { .. } = run { 16 << 20 } else { 1 << 20 };
+    };
+    let largest = calls.iter().map(|call| call.0.bytes).max().unwrap_or_default();
+    let exact = largest.min(exact_bytes(call.algorithm, call.gpus.len()));
+    let beyond = if largest > exact { 2 } else { 1 };
+    exact * beyond * call.gpus.len() as u64 * u64::from(call.calls.max(1))
+}
+
 /// What is the same for calls that [`collectives`] should get together: they are alike, or large
 /// and alike but for their size.
 pub fn alike(call: &CollectiveRun) -> String {
@@ -265,6 +279,31 @@ fn load_mix(
     Ok(figures)
 }
 
+/// The streams of copies, each of which moves at most `limit` bytes.
+fn streams(machine: &Machine<'_>, copies: &[Copy], limit: u64) -> Result<Vec<Stream>> {
+    let stream = |copy: &Copy| {
+        Ok(Stream {
+            from: endpoint(machine, copy.from)?,
+            to: endpoint(machine, copy.to)?,
+            engine: known(machine, copy.engine)?,
+            bytes: copy.bytes.min(limit) as u32,
+            kernel: copy.kernel,
+        })
+    };
+    copies.iter().map(stream).collect()
+}
+
+/// What is the same for runs that are no collective and have the same figures.
+pub(super) fn likeness(machine: &Machine<'_>, run: &Run) -> String {
+    let of_copies = |copies: &Vec<Copy>| {
+        let same = copies.iter().all(|copy| copy.bytes == copies[0].bytes);
+        let streams = streams(machine, copies, u64::from(u32::MAX)).ok().filter(|_| same)?;
+        likeness::of_copies(machine, &streams)
+    };
+    let alike = if let Run::Copies(copies) = run { of_copies(copies) } else { None };
+    alike.unwrap_or_else(|| format!("{run:?}"))
+}
+
 /// Total rate, then that of each copy, then the sum of these, GB/s.
 fn copy_rates(machine: &Machine<'_>, copies: &[Copy]) -> Result<Vec<f64>> {
     let ends = copies.iter().flat_map(|copy| [copy.from, copy.to]);
@@ -273,17 +312,7 @@ fn copy_rates(machine: &Machine<'_>, copies: &[Copy]) -> Result<Vec<f64>> {
     let limit = exact_copy_bytes(medium, copies.len());
     // Ends of all copies when each moves at most `limit` bytes, ns.
     let ends = |limit: u64| -> Result<Vec<f64>> {
-        let mut streams = Vec::new();
-        for copy in copies {
-            streams.push(Stream {
-                from: endpoint(machine, copy.from)?,
-                to: endpoint(machine, copy.to)?,
-                engine: known(machine, copy.engine)?,
-                bytes: copy.bytes.min(limit) as u32,
-                kernel: copy.kernel,
-            });
-        }
-        let outcome = machine.run_streams(&streams)?;
+        let outcome = machine.run_streams(&streams(machine, copies, limit)?)?;
         Ok(outcome.call_ends[0].iter().map(|end| end.as_ns()).collect())
     };
     let near = ends(limit)?;

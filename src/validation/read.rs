@@ -26,6 +26,9 @@ pub struct Read {
 /// # Errors
 /// Malformed tables.
 pub fn observations(options: &CheckOptions) -> Result<Read> {
+    let holds = |filter: &Option<String>, name: &str| {
+        filter.as_ref().is_none_or(|part| name.contains(part.as_str()))
+    };
     let (mut all, mut notes) = (measurement::Record::default(), Vec::new());
     match &options.own {
         Some((file, topology)) if Path::new(file).is_file() => {
@@ -40,16 +43,17 @@ pub fn observations(options: &CheckOptions) -> Result<Read> {
             all = measurement::read_directory(directory, topology)?;
         }
         None => {
-            for machine in library::MACHINES {
+            let described = |machine: &&library::Machine| {
+                options.topology.as_deref().is_none_or(|topology| topology == machine.topology)
+            };
+            let wanted = |machine: &&library::Machine| holds(&options.machine, machine.name);
+            for machine in library::MACHINES.iter().filter(wanted).filter(described) {
                 let record = measurement::read_machine(machine)?;
                 all.observations.extend(record.observations);
                 all.skipped.extend(record.skipped);
             }
         }
     }
-    let holds = |filter: &Option<String>, name: &str| {
-        filter.as_ref().is_none_or(|part| name.contains(part.as_str()))
-    };
     all.observations.retain(|observation| {
         holds(&options.machine, &observation.machine)
             && holds(&options.experiment, &observation.experiment)

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::check::CheckRow;
-use super::score::quantile;
 use super::summary::places;
+use crate::statistics::{median, quantile};
 
 /// Choices on one machine.
 #[derive(Clone, Debug, Serialize)]
@@ -48,7 +48,7 @@ pub(super) fn regrets(rows: &[CheckRow]) -> Vec<Regret> {
         Regret {
             machine,
             choices: losses.len(),
-            median: quantile(each(), 0.5),
+            median: median(each()),
             p90: quantile(each(), 0.9),
             worst: worst.0,
             worst_at: worst.1.clone(),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::check::{CheckReport, CheckRow};
+use super::check::{BOUND, CheckReport, CheckRow, Verdict};
 use super::summary::{Group, Unmatched};
 use crate::measurement::SET_ASIDE;
 
@@ -181,7 +181,11 @@ fn worst_text(out: &mut String, report: &CheckReport, most: usize) -> std::fmt::
     if rows.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nworst rows, those of groups outside tolerance first")?;
+    writeln!(
+        out,
+        "\nworst rows, those of groups outside tolerance first; nearest mechanism, and how many times \
+         slower\n  its constants would have to be (? no constant that is off by {BOUND} deviations explains it)"
+    )?;
     writeln!(out, "  {:>9} {:>9} {:>18}  {:>7}  ", "measured", "predicted", "80 % range", "error")?;
     for row in rows {
         let range = format!("{}-{}", figure(row.low), figure(row.high));
@@ -190,8 +194,12 @@ fn worst_text(out: &mut String, report: &CheckReport, most: usize) -> std::fmt::
             Some(value) => format!(" (without regimes {})", figure(value)),
             None => String::new(),
         };
+        let near = row.nearest.as_ref().map_or(String::new(), |near| {
+            let unexplained = if row.verdict == Verdict::NotExplained { "?" } else { "" };
+            format!(" {} x{:.1}{unexplained},", near.mechanism, near.slower)
+        });
         let line = format!(
-            "  {:>9} {:>9} {range:>18} {:<4} {:>6}%  {short} {}{regime}",
+            "  {:>9} {:>9} {range:>18} {:<4} {:>6}%  {short}{near} {}{regime}",
             figure(row.measured),
             figure(row.predicted),
             row.unit,

@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use super::experiment::Machine;
 use super::predict;
-use super::summary::{median, sorted};
 use crate::engine::{Arrivals, Outcome};
 use crate::error::{Error, Result};
 use crate::fabric::DeviceClass;
 use crate::measurement::trace::{Stamp, Trace};
+use crate::statistics::median;
 use crate::units::Time;
 
 /// One call of one rank, us from the first arrival of the step.
@@ -94,12 +94,12 @@ pub fn replay(machine: &Machine<'_>, trace: &Trace) -> Result<Replayed> {
             predicted_stays: predicted,
         })
         .collect();
-    let of = |pick: fn(&ReplayedCall) -> f64| sorted(calls.iter().map(pick));
+    let of = |pick: fn(&ReplayedCall) -> f64| median(calls.iter().map(pick));
     Ok(Replayed {
         name: trace.name.clone(),
-        call_error: median(&of(|call| (call.predicted / call.measured - 1.0).abs())),
-        call_measured: median(&of(|call| call.measured)),
-        call_predicted: median(&of(|call| call.predicted)),
+        call_error: of(|call| (call.predicted / call.measured - 1.0).abs()),
+        call_measured: of(|call| call.measured),
+        call_predicted: of(|call| call.predicted),
         step_measured: last_end(calls.last().map(|call| &call.measured_stays)),
         step_predicted: last_end(calls.last().map(|call| &call.predicted_stays)),
         waiting_measured: waiting(calls.iter().flat_map(|call| &call.measured_stays)),

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::check::CheckRow;
 use super::summary::coverage;
+use crate::statistics::{median, quantile};
 
 /// Rows of a machine, or those of one regime of it.
 #[derive(Clone, Debug, Serialize)]
@@ -33,13 +34,6 @@ pub struct Score {
 
 /// Share of rows that a range may miss.
 const MISSED: f64 = 0.2;
-
-/// Nearest-rank quantile; 0 of nothing.
-pub(super) fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let rank = (share * values.len() as f64 - 1e-9).ceil().max(1.0) as usize;
-    values.get(rank.min(values.len()).saturating_sub(1)).copied().unwrap_or(0.0)
-}
 
 /// Width of a range plus what a value outside of it costs (Gneiting and Raftery, Strictly Proper
 /// Scoring Rules, JASA 102, 2007), of logarithms.
@@ -74,28 +68,18 @@ fn score(machine: &str, regime: Option<String>, rows: &[&CheckRow]) -> Score {
         machine: machine.to_owned(),
         regime,
         rows: rows.len(),
-        median: quantile(errors().map(f64::abs).collect(), 0.5),
-        p90: quantile(errors().map(f64::abs).collect(), 0.9),
-        bias: quantile(errors().collect(), 0.5),
+        median: median(errors().map(f64::abs)),
+        p90: quantile(errors().map(f64::abs), 0.9),
+        bias: median(errors()),
         coverage: coverage(rows.iter().copied()),
         score: scores.sum::<f64>() / rows.len() as f64,
-        noise: (!noise.is_empty()).then(|| quantile(noise, 0.5)),
+        noise: (!noise.is_empty()).then(|| median(noise)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantiles_are_values_that_occurred() {
-        let values = vec![4.0, 1.0, 3.0, 2.0, 5.0];
-        assert_eq!(
-            [0.5, 0.8, 0.9, 1.0].map(|share| quantile(values.clone(), share)),
-            [3.0, 4.0, 5.0, 5.0]
-        );
-        assert_eq!(quantile(Vec::new(), 0.5), 0.0);
-    }
 
     #[test]
     fn a_miss_costs_ten_times_its_distance() {

@@ -9,6 +9,7 @@ use super::tolerance::Tolerances;
 use crate::algorithm::Implementation;
 use crate::measurement::{KernelCall, Run, Skipped};
 use crate::schedule::Collective;
+use crate::statistics::{median, quantile};
 
 /// Rows of one experiment on one machine.
 #[derive(Clone, Debug, Serialize)]
@@ -23,7 +24,7 @@ pub struct Group {
     pub count: usize,
     /// Median of |predicted / measured - 1|.
     pub median_abs_error: f64,
-    /// 90th percentile (nearest rank) of the same.
+    /// 90th percentile of the same.
     pub p90_abs_error: f64,
     /// Signed error of the worst row.
     pub worst_error: f64,
@@ -87,23 +88,6 @@ const CLEARLY: f64 = 1.10;
 /// Pairs named.
 const WRONG_NAMED: usize = 5;
 
-/// Middle of sorted values; zero of none.
-pub fn median(sorted: &[f64]) -> f64 {
-    let n = sorted.len();
-    match n {
-        0 => 0.0,
-        _ if n % 2 == 1 => sorted[n / 2],
-        _ => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
-    }
-}
-
-/// Values in order.
-pub fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
 /// Share of rows inside their range; 1 of none.
 pub fn coverage<'a>(rows: impl Iterator<Item = &'a CheckRow>) -> f64 {
     let (mut inside, mut all) = (0_u32, 0_u32);
@@ -134,8 +118,7 @@ fn group(
     rows: &[&CheckRow],
     tolerances: &Tolerances,
 ) -> Group {
-    let signed = sorted(rows.iter().map(|row| row.error));
-    let errors = sorted(rows.iter().map(|row| row.error.abs()));
+    let errors = || rows.iter().map(|row| row.error.abs());
     let worst = rows
         .iter()
         .max_by(|a, b| a.error.abs().total_cmp(&b.error.abs()))
@@ -143,8 +126,8 @@ fn group(
     let factor =
         rows.iter().map(|row| (1.0 + row.error).max(1.0 / (1.0 + row.error))).fold(1.0, f64::max);
     let allowed = tolerances.of(machine, experiment);
-    let median_abs_error = median(&errors);
-    let p90_abs_error = errors[(errors.len() * 9).div_ceil(10) - 1];
+    let median_abs_error = median(errors());
+    let p90_abs_error = quantile(errors(), 0.9);
     let misses = allowed.is_some_and(|allowed| {
         allowed.median.is_some_and(|most| median_abs_error > most)
             || allowed.p90.is_some_and(|most| p90_abs_error > most)
@@ -160,7 +143,7 @@ fn group(
         p90_abs_error,
         worst_error: worst.error,
         worst: worst.id.clone(),
-        bias: median(&signed),
+        bias: median(rows.iter().map(|row| row.error)),
         coverage: coverage(rows.iter().copied()),
         allowed_median: allowed.and_then(|allowed| allowed.median),
         allowed_p90: allowed.and_then(|allowed| allowed.p90),

@@ -64,7 +64,8 @@ pub struct KnownMiss {
     pub reason: String,
 }
 
-fn fits(pattern: &str, name: &str) -> bool {
+/// Whether a name is a pattern, or starts as one that ends in `*`.
+pub(super) fn fits(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => name.starts_with(start),
         None => pattern == name,

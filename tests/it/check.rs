@@ -2,7 +2,10 @@
 
 use crate::bless::same_as_file;
 use collsim::fabric::Calibration;
+use collsim::report::plot::scatter;
+use collsim::validation::cause::Causes;
 use collsim::validation::check::{CheckOptions, CheckReport, run};
+use collsim::validation::target::missed;
 use collsim::validation::tolerance::Tolerances;
 use collsim::validation::{page, render};
 
@@ -48,6 +51,7 @@ fn groups_outside_tolerance_are_the_known_ones() {
     same_as_file("calibration/residuals.json", &text);
     let report = report.judged_by(&residuals).expect("tolerances");
     same_as_file("docs/accuracy.md", &page::markdown(&report));
+    same_as_file("docs/accuracy-scatter.svg", &scatter::picture(&report.rows).svg());
     let mut missed: Vec<(String, String)> = Vec::new();
     let mut seen: Vec<(String, String)> = Vec::new();
     for group in &report.groups {
@@ -71,5 +75,33 @@ fn groups_outside_tolerance_are_the_known_ones() {
         let gone = seen.contains(&name) && !missed.contains(&name);
         wrong.extend(gone.then(|| format!("{name:?} is within: take it off the known misses")));
     }
-    assert!(wrong.is_empty(), "tolerances:\n{}", wrong.join("\n"));
+    wrong.extend(untold(&report));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Misses without a cause, causes without a miss, and the same of targets.
+fn untold(report: &CheckReport) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let causes = Causes::embedded().expect("causes");
+    for miss in report.misses.iter().filter(|miss| miss.cause.is_none()) {
+        let (low, high) = (miss.low * 100.0, miss.high * 100.0);
+        wrong.push(format!(
+            "measured/causes.json has no cause for {}, {}, {}: {} of {} rows, {low:+.0} to {high:+.0} %",
+            miss.machine, miss.experiment, miss.size, miss.over, miss.rows
+        ));
+    }
+    for cause in causes.stale(&report.misses) {
+        let (machines, experiments) = (&cause.machines, &cause.experiments);
+        wrong.push(format!("measured/causes.json: {machines:?} {experiments:?}: no miss needs it"));
+    }
+    for target in report.targets.iter().filter(|target| !target.met && target.cause.is_none()) {
+        wrong.push(format!("measured/targets.json does not say why {} is missed", target.name));
+    }
+    for told in missed().expect("targets") {
+        let open = report.targets.iter().any(|target| target.name == told.name && !target.met);
+        if !open {
+            wrong.push(format!("measured/targets.json: {} is met, or gone", told.name));
+        }
+    }
+    wrong
 }

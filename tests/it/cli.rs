@@ -37,6 +37,29 @@ fn refused(arguments: &[&str], parts: &[&str]) {
     }
 }
 
+/// Every answer that has a form for programs is the same with and without colors.
+#[test]
+fn answers_for_programs_have_no_colors() {
+    let answers: &[&[&str]] = &[
+        &["--topo", QUICK],
+        &["--topo", QUICK, "-b", "1K"],
+        &["--topo", QUICK, "--what-if", "p2p=off"],
+        &["choose", "--topo", QUICK, "-b", "8K"],
+        &["choose", "--topo", QUICK, "--engine", "vllm", "-b", "8K"],
+        &["memory", "--topo", QUICK],
+        &["step", "--topo", QUICK, "--model", "kimi-k2.5", "--tp", "2"],
+        &["place", "--topo", QUICK],
+        &["check", "--machine", "wrx90-7955wx-4x", "--experiment", "flag"],
+        &["topo", "show", QUICK],
+    ];
+    for answer in answers {
+        let run = simulate(&[answer, &["--json", "--color", "always"][..]].concat());
+        assert!(run.code < 2, "{answer:?}: {}", run.err);
+        let read: Result<serde_json::Value, _> = serde_json::from_str(&run.out);
+        assert!(read.is_ok(), "{answer:?}: {:?}\n{:.200}", read.err(), run.out);
+    }
+}
+
 /// A machine that is quick to simulate.
 const QUICK: &str = "h200x2-nvlink-pair";
 

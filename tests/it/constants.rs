@@ -44,6 +44,7 @@ fn lines<'a>(plan: &'a str, schedule: &'a str, root: &'a str) -> Vec<Line<'a>> {
         ("choose", topo(&["--sizes", "14336", "--engine", "vllm"])),
         ("compare", vec![QUICK, QUICK, "-b", "1K"]),
         ("constants", vec!["h200"]),
+        ("experts", topo(&["--tokens", "1"])),
         ("here", vec!["--root", root]),
         ("memory", topo(&[])),
         ("place", topo(&["--bytes", "16"])),

@@ -14,6 +14,7 @@ const LAYERS: &[&str] = &[
     "error",
     "lines",
     "suggestion",
+    "statistics",
     "topology",
     "workload",
     "fabric",

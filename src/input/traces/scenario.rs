@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Call, Trace, names};
 use crate::error::{Error, Result};
+use crate::statistics::median;
 use crate::workload::{Arrival, CALLS_MAX, Collective, ElementType, Scenario, Step};
 
 /// What a person states of calls that the trace does not tell.
@@ -189,9 +190,7 @@ fn parts<'a>(calls: &'a [Call], stated: &Import, notes: &mut Vec<String>) -> Vec
     let gap = |pair: &[Call]| {
         Some(pair[1].start_us? - pair[0].start_us? - pair[0].duration_us.unwrap_or(0.0))
     };
-    let mut gaps: Vec<f64> =
-        calls.windows(2).filter_map(gap).filter(|gap| gap.is_finite()).collect();
-    gaps.sort_by(f64::total_cmp);
+    let gaps: Vec<f64> = calls.windows(2).filter_map(gap).filter(|gap| gap.is_finite()).collect();
     if stated.steps.is_some() || gaps.len() < 2 || gaps.len() + 1 < calls.len() {
         if stated.steps.is_none() {
             notes.push(
@@ -201,7 +200,7 @@ fn parts<'a>(calls: &'a [Call], stated: &Import, notes: &mut Vec<String>) -> Vec
         }
         return vec![calls];
     }
-    let usual = gaps[gaps.len() / 2].max(1.0);
+    let usual = median(gaps).max(1.0);
     let mut parts = Vec::new();
     let mut from = 0;
     for (at, pair) in calls.windows(2).enumerate() {

@@ -1,11 +1,9 @@
 //! Rows of sizes and times of a collective: what nccl-tests measures, in text or JSON.
 
 use super::{Reading, about};
-use crate::measurement::{Launches, NcclCall, Run};
+use crate::measurement::{Launches, NcclCall, Run, large};
 use crate::schedule::Collective;
 
-/// Up to here a call is summarised as a small one.
-const SMALL_BYTES: u64 = 256 << 10;
 /// A mean of so few calls holds the start of the first.
 const FEW_CALLS: u32 = 5;
 /// The version whose choices are taken where a log tells none.
@@ -178,7 +176,7 @@ impl Test {
 
 fn add(reading: &mut Reading, row: &SizeRow, call: NcclCall) {
     let place = reading.place(row.line);
-    let large = if row.bytes > SMALL_BYTES { ", over 256 KB" } else { "" };
+    let large = large(row.bytes);
     let name = format!("NCCL {} {} GPUs{large}", call.collective.title(), call.gpus.len());
     for half in &row.halves {
         // A float's error is a small number; a count of wrong elements is one or more.

@@ -2,14 +2,12 @@
 
 use super::standard::about;
 use super::{Sink, hosts, serving, told};
-use crate::algorithm::Implementation;
+use crate::algorithm::{Implementation, Protocol};
 use crate::error::Result;
+use crate::measurement::large;
 use crate::measurement::table::Row;
 use crate::measurement::{KernelCall, Launches, NcclCall, Run};
 use crate::schedule::Collective;
-
-/// Up to here a call is summarised as a small one.
-pub(super) const SMALL_BYTES: u64 = 256 << 10;
 
 /// Whether the rows of this experiment are collectives.
 pub(super) fn is_collective(experiment: &str) -> bool {
@@ -81,16 +79,10 @@ fn one_shot(sink: &mut Sink, row: &Row) -> Result<()> {
 
 /// Why nothing is predicted for a row of NCCL, if so.
 fn unmodelled(row: &Row) -> Result<Option<&'static str>> {
-    let (condition, algorithm) = (row.column("condition")?, row.column("algorithm")?);
-    Ok(if algorithm.starts_with("symmetric") {
-        Some("no model of NCCL's kernels for symmetric memory")
-    } else if (condition.contains("all_reduce_bench") || condition.contains("timed by itself"))
-        && size(row)? < 8 << 20
-    {
-        Some("each call is timed by itself with its launch: no time of the call")
-    } else {
-        None
-    })
+    let condition = row.column("condition")?;
+    let alone = condition.contains("all_reduce_bench") || condition.contains("timed by itself");
+    let reason = "each call is timed by itself with its launch: no time of the call";
+    Ok((alone && size(row)? < 8 << 20).then_some(reason))
 }
 
 /// How a row's calls were launched, and whether the host's launches were read off it.
@@ -143,6 +135,9 @@ fn nccl(sink: &mut Sink, row: &Row) -> Result<()> {
         sink.skip(row, reason);
         return Ok(());
     }
+    if row.column("algorithm")?.starts_with("symmetric") {
+        return symmetric(sink, row, collective);
+    }
     let condition = row.column("condition")?;
     match version(sink, condition) {
         Some((version, assumed)) if row.column("channels")?.is_empty() => {
@@ -153,6 +148,39 @@ fn nccl(sink: &mut Sink, row: &Row) -> Result<()> {
             told::nccl(sink, row, launches)
         }
     }
+}
+
+/// Largest call that NCCL's kernels for symmetric memory send as lines to all at once, as far as the
+/// one source shows: 3.8 us at 16 KB and 8.3 at 64 KB on eight B200.
+const SYMMETRIC_LINES_BYTES: u64 = 16 << 10;
+
+/// A row of NCCL's kernels for symmetric memory. Which of them ran is not told: behind NVSwitches those
+/// that the switches copy and sum for.
+fn symmetric(sink: &mut Sink, row: &Row, collective: Collective) -> Result<()> {
+    let (ranks, bytes) = (row.count(row.column("ranks")?)?, size(row)?);
+    if collective != Collective::AllReduce {
+        sink.skip(row, "NCCL's symmetric kernels are modelled for all-reduces only");
+        return Ok(());
+    }
+    let (algorithm, protocol) = match bytes <= SYMMETRIC_LINES_BYTES {
+        true => ("nvls_packet", Protocol::Ll),
+        false => ("nvls_two_shot", Protocol::Simple),
+    };
+    let gpus = (0..ranks).collect();
+    let call = KernelCall::all_reduce(algorithm, Implementation::NcclSymmetric, gpus, bytes);
+    let experiment = experiment(sink, "NCCL symmetric all-reduce", ranks, large(bytes));
+    let text = format!("{ranks} GPUs {bytes} B {algorithm}");
+    let mut about = about(sink, row, experiment, text)?;
+    "which kernel ran is assumed from the step in time between 16 and 64 KB"
+        .clone_into(&mut about.note);
+    sink.add(
+        row,
+        about,
+        Run::Collective(KernelCall { protocol, ..call }),
+        0,
+        (time_us(row)?, "us"),
+    );
+    Ok(())
 }
 
 /// What a row of the probe forced, which summarises these apart: each is a question of its own.
@@ -178,11 +206,11 @@ fn chosen(
     let condition = row.column("condition")?;
     let bench = condition.contains("all_reduce_bench");
     let (launches, launches_fitted) = launches(sink, row, collective)?;
-    let class = match bytes > SMALL_BYTES {
+    let class = match large(bytes) {
         _ if launches_fitted => ", launches",
-        true if row.column("metric")? == "bus_bandwidth" && !bench => ", peaks",
-        true => ", over 256 KB",
-        false => "",
+        "" => "",
+        _ if row.column("metric")? == "bus_bandwidth" && !bench => ", peaks",
+        large => large,
     };
     let pairs = fitted_to_pairs(&sink.machine, ranks);
     let class = format!("{}{class}", if pairs { " 2 GPUs" } else { "" });

@@ -22,6 +22,7 @@ use super::table::Row;
 use super::{Observation, Run, Skipped};
 use crate::error::{Error, Result};
 use crate::selection::nccl::Version;
+use crate::statistics::{median, quantile};
 
 /// What the reason of a row begins with that makes no sense.
 pub const SET_ASIDE: &str = "set aside: ";
@@ -255,13 +256,12 @@ impl Sink {
     }
 
     pub(in crate::measurement) fn finish(mut self) -> Record {
-        for (observation, mut values) in self.record.observations.iter_mut().zip(self.values) {
-            values.sort_by(f64::total_cmp);
-            let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
-            observation.measured = f64::midpoint(low, high);
+        for (observation, values) in self.record.observations.iter_mut().zip(self.values) {
             observation.rows = values.len() as u32;
-            if let ([first, .., last], true) = (&values[..], values.len() > 1) {
-                observation.noise = Some((last - first) / 2.0 / observation.measured);
+            observation.measured = median(values.iter().copied());
+            if values.len() > 1 {
+                let (low, high) = (quantile(values.iter().copied(), 0.0), quantile(values, 1.0));
+                observation.noise = Some((high - low) / 2.0 / observation.measured);
             }
         }
         self.record

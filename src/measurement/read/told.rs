@@ -1,11 +1,12 @@
 //! Rows of NCCL's all-reduce that tell the protocol or the channels, or whose version is not known.
 
 use super::Sink;
-use super::collective::{SMALL_BYTES, experiment, size, time_us};
+use super::collective::{experiment, size, time_us};
 use super::standard::about;
 use crate::algorithm::ring::LL_BYTES_A_RANK;
 use crate::algorithm::{Implementation, Protocol};
 use crate::error::Result;
+use crate::measurement::large;
 use crate::measurement::table::Row;
 use crate::measurement::{Carrier, KernelCall, Launches, Run};
 
@@ -47,7 +48,7 @@ pub(super) fn nccl(sink: &mut Sink, row: &Row, launches: Launches) -> Result<()>
         launches,
         ..KernelCall::all_reduce("ring", Implementation::Nccl, gpus, bytes)
     });
-    let large = if bytes > SMALL_BYTES { ", over 256 KB" } else { "" };
+    let large = large(bytes);
     let stated = match (told.contains("CHOSEN"), protocol) {
         (true, Protocol::Simple) => " Simple chosen",
         (true, _) => " LL chosen",

@@ -6,9 +6,9 @@ use super::letters::{fitted, width};
 use super::picture::{Anchor, Picture, Shape, Words};
 use super::style::{HAIR, Ink, LABEL, MARGIN, SMALL, WIDTH};
 use crate::error::Result;
+use crate::statistics::median;
 use crate::sweep::Study;
 use crate::validation::check::CheckRow;
-use crate::validation::summary::{median, sorted};
 
 /// The kind.
 pub const KIND: Kind = Kind {
@@ -104,7 +104,7 @@ fn picture(title: &str, rows: &[ErrorRow]) -> Picture {
         dots(&mut picture, &frame, &row.fitted, (y, 2.0), Ink::Series(6));
         dots(&mut picture, &frame, &row.checked, (y, 2.4), Ink::Series(0));
         if !row.checked.is_empty() {
-            let x = frame.place_x(median(&sorted(row.checked.iter().copied())));
+            let x = frame.place_x(median(row.checked.iter().copied()));
             picture.line(vec![(x, y - 6.0), (x, y + 6.0)], Ink::Text, 2.0);
         }
     }

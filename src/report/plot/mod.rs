@@ -17,6 +17,7 @@ mod pareto;
 mod peers;
 pub mod picture;
 pub mod replay;
+pub mod scatter;
 mod step;
 pub mod style;
 mod time;
