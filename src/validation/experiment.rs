@@ -79,10 +79,6 @@ impl CollectiveRun {
 
 /// Calls that show how those from or to a root overlap.
 const OVERLAPPING_CALLS: u32 = 4;
-/// From here on calls are long against what goes on between two of them.
-const LONG_BYTES: u64 = 1 << 20;
-/// The second of two calls.
-const SECOND: Mean = Mean { calls: 2, from_first: false };
 /// Largest call that is run packet by packet; beyond, see [`crate::prediction::growth`].
 pub const EXACT_BYTES: u64 = 4 << 20;
 
@@ -100,7 +96,7 @@ fn mean(run: &CollectiveRun, bytes: u64) -> Mean {
     if let Some(calls) = run.first_of {
         return Mean { calls, from_first: true };
     }
-    let calls = match bytes > LONG_BYTES {
+    let calls = match bytes > 1 << 20 {
         // Calls from or to a root overlap, also large ones.
         true if run.collective.has_root() => OVERLAPPING_CALLS,
         true => run.calls.min(2),
@@ -295,20 +291,10 @@ impl<'a> Machine<'a> {
     fn exact_us(&self, run: &CollectiveRun, bytes: u64) -> Result<f64> {
         let schedule = self.schedule(run, bytes)?;
         let mean = mean(run, bytes);
-        let ran = |calls: u32, fidelity: Fidelity| {
-            let options = RunOptions { calls, ..RunOptions::default() };
-            simulate(&self.fabric, &schedule, fidelity, options)
-        };
-        if !run.beside.is_empty() {
-            return Ok(beside::mean(&ran(beside::calls(bytes), self.fidelity)?).as_us());
-        }
-        if bytes > LONG_BYTES && mean == SECOND {
-            // How a long call follows another is told by the quick model: packets would take twice as
-            // long to say the same.
-            let first = ran(1, self.fidelity)?.call_time(0).as_us();
-            let quick = ran(2, Fidelity::MaxMin)?;
-            return Ok(first * quick.call_time(1).as_us() / quick.call_time(0).as_us());
-        }
-        Ok(mean.of_us(&ran(mean.simulated(bytes), self.fidelity)?))
+        let alone = run.beside.is_empty();
+        let calls = if alone { mean.simulated(bytes) } else { beside::calls(bytes) };
+        let options = RunOptions { calls, ..RunOptions::default() };
+        let outcome = simulate(&self.fabric, &schedule, self.fidelity, options)?;
+        Ok(if alone { mean.of_us(&outcome) } else { beside::mean(&outcome).as_us() })
     }
 }

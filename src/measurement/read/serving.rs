@@ -100,3 +100,48 @@ fn vllm_most(sink: &Sink, ranks: u32) -> u64 {
     };
     sizes[(ranks as usize / 2).clamp(1, 4) - 1]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    /// The first of these conditions by this name.
+    fn condition<'a>(conditions: &'a Value, name: &str) -> Option<&'a Value> {
+        conditions.as_array()?.iter().find_map(|one| one.get(name))
+    }
+
+    /// Rows were measured with these kernels, and `simulate choose` takes them by the rules: the two
+    /// must not part.
+    #[test]
+    fn limits_are_those_of_the_rules() {
+        let text = include_str!("../../../calibration/serving.json");
+        let rules: Value = serde_json::from_str(text).expect("JSON");
+        let find = |list: &Value, name: &str| {
+            let mut all = list.as_array().expect("a list").iter();
+            all.find(|one| one["name"] == name).expect("listed").clone()
+        };
+        let custom = find(&find(&rules["engines"], "vllm")["candidates"], "custom");
+        let runs = custom["runs"].as_array().expect("runs").iter();
+        let below = runs.filter_map(|run| {
+            let ranks = condition(&run["when"], "ranks_up_to")?.as_u64()?;
+            Some((ranks as u32, condition(&run["when"], "bytes_below")?.as_u64()?))
+        });
+        assert_eq!(below.collect::<Vec<_>>(), ONE_STAGE_BELOW[1..]);
+        let rules = custom["rules"].as_array().expect("rules").iter();
+        let table = rules.filter_map(|rule| rule["needs"].get("size_table")).next().expect("one");
+        for row in table["rows"].as_array().expect("rows") {
+            let (ranks, bytes) = (row["ranks"].as_u64(), row["bytes"].as_u64());
+            // GB300, of which there are no rows, has limits of its own.
+            let machine = match row["capability"].as_str() {
+                Some("9.0") => "h100x8-nvswitch",
+                Some("10.0") => "b200x8-nvswitch",
+                _ => continue,
+            };
+            let most = vllm_most(&Sink::new("", machine), ranks.expect("ranks") as u32);
+            assert_eq!(Some(most), bytes, "{machine} {ranks:?}");
+        }
+        let other = vllm_most(&Sink::new("", "a100x8-nvswitch"), 8);
+        assert_eq!(Some(other), table["otherwise"].as_u64());
+    }
+}
