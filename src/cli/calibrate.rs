@@ -144,7 +144,8 @@ fn text(fit: &Fit, skipped: usize, small: usize) -> String {
         let _ = writeln!(out, "  {small} larger rows left out (--most-bytes)");
     }
     if skipped > 0 {
-        let _ = writeln!(out, "  {skipped} rows without a prediction (simulate check lists them)");
+        let _ =
+            writeln!(out, "  {skipped} rows without a prediction (`simulate check` lists them)");
     }
     out
 }

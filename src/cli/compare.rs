@@ -36,7 +36,7 @@ const EDITS_LIMIT: u64 = 1 << 20;
 /// Compares two machines.
 pub(super) fn run(options: &Compare, output: &mut Output) -> std::result::Result<Outcome, Failure> {
     if !options.predict.machine.topo.is_empty() {
-        let help = "simulate compare A B takes both machines by place";
+        let help = "`simulate compare A B` takes both machines by place";
         return Err(Error::request("--topo beside two machines", help).into());
     }
     let before = named(&options.before, &options.predict);

@@ -15,7 +15,7 @@ use crate::units::parse_size;
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// Traces of the torch profiler (also .gz), NCCL's logs, NCCL Inspector, nsys stats as CSV, Chakra
-    /// JSON, or `-`; one file a rank where each rank has its own.
+    /// (JSON, protobuf), or `-`; one file a rank where each rank has its own.
     #[arg(required = true)]
     files: Vec<String>,
     /// Kind of the files; left out: told by their content.

@@ -119,7 +119,7 @@ pub(super) fn no_topology() -> Error {
     Error::request(
         "which machine? name it with --topo",
         format!(
-            "a topology file, or one of the built-in machines: {}. For example: simulate --topo {}",
+            "a topology file, or one of the built-in machines: {}. For example: `simulate --topo {}`",
             names.join(", "),
             names[0]
         ),

@@ -7,7 +7,7 @@ use super::load;
 use super::output::{Failure, Outcome, Output, pretty};
 use crate::error::Error;
 use crate::fabric::CompileOptions;
-use crate::measurement::trace;
+use crate::input::folder::traces;
 use crate::report::number::percent;
 use crate::report::plot::replay::picture;
 use crate::report::table::{Table, TableFormat};
@@ -44,7 +44,7 @@ pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Fai
     let machine = experiment::Machine::new(&topology, &calibration, CompileOptions::default())?;
     let wanted = |name: &str| options.only.as_ref().is_none_or(|part| name.contains(part.as_str()));
     let mut replayed = Vec::new();
-    for trace in trace::read_traces(&options.folder)? {
+    for trace in traces(&options.folder)? {
         if wanted(&trace.name) {
             replayed.push(replay::replay(&machine, &trace)?);
         }

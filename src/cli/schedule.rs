@@ -18,8 +18,11 @@ use crate::units::{format_size, parse_gpus, parse_size};
 /// Options of `schedule`.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The schedule: MSCCL's XML, or `-`.
+    /// The schedule: MSCCL's XML, an execution plan of MSCCL++ (JSON), a schedule in GOAL, or `-`.
     file: String,
+    /// Kind of the file; left out: told by its content.
+    #[arg(long, value_name = "NAME")]
+    format: Option<String>,
     /// The machine.
     #[command(flatten)]
     machine: Machine,
@@ -40,17 +43,18 @@ pub(super) struct Options {
 
 /// Proves, times and prints.
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
-    let plan = load_plan(&options.file)?;
+    let plan = load_plan(&options.file, options.format.as_deref())?;
     let calibration = load::calibration(&options.machine.constants)?;
     let topology = load::machine(&options.machine, &calibration)?.topology;
     let machine = prediction::Machine::new(topology, &calibration, true, false)?;
     let gpu_count = machine.nominal.fabric.gpu_count;
     let gpus = match options.gpus.is_empty() {
-        true => (0..(plan.gpus.len() as u32).min(gpu_count as u32)).collect(),
+        true => (0..(plan.ranks() as u32).min(gpu_count as u32)).collect(),
         false => chosen_gpus(&options.gpus, gpu_count)?,
     };
     prove_plan(&plan, &machine, &gpus)?;
-    let sizes: Vec<u64> = options.sizes.iter().map(|&bytes| plan.round_up(bytes)).collect();
+    let mut sizes: Vec<u64> = options.sizes.iter().map(|&bytes| plan.round_up(bytes)).collect();
+    sizes.dedup();
     let times: Vec<f64> = sizes
         .par_iter()
         .map(|&bytes| plan_us(&plan, &machine, &gpus, bytes, fidelity(options.fidelity)))
@@ -58,15 +62,19 @@ pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result
     let mut table = Table::new(&["size", "us", "algbw GB/s", "busbw GB/s"]);
     for (&bytes, us) in sizes.iter().zip(times) {
         let rate = bytes as f64 / us / 1e3;
-        let bus = rate * plan.collective.bus_factor(gpus.len());
-        let cells = [us, rate, bus].map(|figure| format!("{figure:.2}"));
-        table.row([vec![format_size(bytes)], cells.to_vec()].concat());
+        let bus = plan.collective.map(|collective| rate * collective.bus_factor(gpus.len()));
+        let figure = |figure: Option<f64>| figure.map_or("-".to_owned(), |f| format!("{f:.2}"));
+        let rate = plan.collective.map(|_| rate);
+        table.row([vec![format_size(bytes)], [Some(us), rate, bus].map(figure).to_vec()].concat());
     }
+    let proved = match plan.collective {
+        Some(_) => "every rank ends with what it should, in three orders of the blocks",
+        None => "every message is received and nothing waits in a circle; the file tells no data",
+    };
     let text = format!(
-        "{}: {} of {} ranks, {}, {} chunks, on {}\n  proved: every rank ends with what it should, in three \
-         orders of the blocks\n\n{}",
+        "{}: {} of {} ranks, {}, {} chunks, on {}\n  proved: {proved}\n\n{}",
         plan.name,
-        plan.collective.title(),
+        plan.title(),
         gpus.len(),
         plan.protocol.name(),
         plan.chunks,

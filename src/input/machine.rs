@@ -6,6 +6,7 @@ use super::formats::{self, FORMATS, Format};
 use super::found::build::{Stated, build};
 use super::found::merge::merge;
 use super::found::{Devices, Found};
+use super::kinds::redirected;
 use super::{topology_json, topology_text};
 use crate::error::{Error, Problem, Result};
 use crate::lines::lines;
@@ -163,11 +164,11 @@ fn read(name: &str) -> Result<Text> {
     }
     let (file, text) = topology_text(name)?;
     let json = text.trim_start().starts_with(['{', '[']) || text.trim().is_empty();
+    // The words of a topology may be those that logs are known by.
+    let ours = json && text.contains("\"schema_version\"");
     match formats::recognise(&text) {
         Some(format) => with(format, &file, &text),
-        None if json && formats::something_else(&text).is_none() => {
-            Ok(Text::Topology { file, text })
-        }
+        None if ours || json && redirected(&text).is_none() => Ok(Text::Topology { file, text }),
         None => Err(unknown(&file, &text)),
     }
 }
@@ -179,11 +180,8 @@ fn with(format: &Format, file: &str, text: &str) -> Result<Text> {
 /// A text that describes no machine: what it looks like, and who reads it.
 fn unknown(file: &str, text: &str) -> Error {
     let titles: Vec<&str> = FORMATS.iter().map(|format| format.title).collect();
-    let (message, help) = match formats::something_else(text) {
-        Some((what, command)) => (
-            format!("this looks like {what}, which describes no machine"),
-            format!("{command} reads it"),
-        ),
+    let (message, help) = match redirected(text) {
+        Some((what, help)) => (format!("this looks like {what}, which describes no machine"), help),
         None => (
             "this describes no machine in any known form".to_owned(),
             format!(

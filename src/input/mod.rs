@@ -2,10 +2,12 @@
 
 pub mod calibration_json;
 pub mod embedded;
+pub mod folder;
 pub mod formats;
 pub mod found;
 pub mod here;
 mod json_error;
+pub mod kinds;
 mod layout;
 mod machine;
 pub mod nccl_xml;

@@ -16,4 +16,4 @@ pub use observation::{
     Carrier, Copy, KernelCall, Launches, Load, LoadKind, Memory, NcclCall, Observation, Pair, Run,
     Skipped,
 };
-pub use read::{Record, SET_ASIDE, read_directory, read_machine};
+pub use read::{Record, SET_ASIDE, read_machine, read_tables};

@@ -1,16 +1,21 @@
 //! CSV rows that know their file and line, so that an error can name them.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Problem, Result};
+
+/// Faulty rows that are told one by one; with more of them it is another file.
+const FAULTY_MAX: usize = 1000;
 
 /// One row.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The file as it should be called in errors.
-    pub file: String,
+    pub file: Arc<str>,
     /// Line in the file, from 1.
     pub line: u64,
-    header: Vec<String>,
-    fields: Vec<String>,
+    header: Arc<csv::StringRecord>,
+    fields: csv::StringRecord,
 }
 
 /// Reads a file whose first line names the columns.
@@ -33,16 +38,20 @@ pub type Faulty = Vec<(Row, String)>;
 /// # Errors
 /// [`Error::Input`] naming file and line when a row is no CSV.
 pub fn with_header_or_fault(file: &str, text: &str) -> Result<(Vec<Row>, Faulty)> {
-    let mut all = without_header(file, text)?;
-    if all.is_empty() {
-        return Ok((all, Vec::new()));
-    }
-    let header = all.remove(0).fields;
     let (mut rows, mut faulty) = (Vec::new(), Vec::new());
-    for mut row in all {
+    let mut header: Option<Arc<csv::StringRecord>> = None;
+    for row in rows_of(file, text) {
+        let mut row = row?;
+        let Some(header) = &header else {
+            header = Some(Arc::new(row.fields));
+            continue;
+        };
         if row.fields.len() == header.len() {
-            row.header.clone_from(&header);
+            row.header = Arc::clone(header);
             rows.push(row);
+        } else if faulty.len() == FAULTY_MAX {
+            let what = format!("over {FAULTY_MAX} rows have another number of columns");
+            return Err(row.wrong(format!("{what} than the first: is it the right file?")));
         } else {
             let fault = format!("{} columns, expected {}", row.fields.len(), header.len());
             faulty.push((row, fault));
@@ -56,22 +65,23 @@ pub fn with_header_or_fault(file: &str, text: &str) -> Result<(Vec<Row>, Faulty)
 /// # Errors
 /// [`Error::Input`] naming file and line when a row is no CSV.
 pub fn without_header(file: &str, text: &str) -> Result<Vec<Row>> {
-    let mut reader =
+    rows_of(file, text).collect()
+}
+
+/// Rows one after another, without a header.
+fn rows_of(file: &str, text: &str) -> impl Iterator<Item = Result<Row>> {
+    let reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
-    let mut rows = Vec::new();
-    for record in reader.records() {
-        let record = record.map_err(|error| {
+    let file: Arc<str> = Arc::from(file);
+    let header = Arc::new(csv::StringRecord::new());
+    reader.into_records().map(move |record| {
+        let fields = record.map_err(|error| {
             let line = error.position().map_or(0, csv::Position::line);
-            input_error(file, line, error.to_string())
+            input_error(&file, line, error.to_string())
         })?;
-        rows.push(Row {
-            file: file.to_owned(),
-            line: record.position().map_or(0, csv::Position::line),
-            header: Vec::new(),
-            fields: record.iter().map(str::to_owned).collect(),
-        });
-    }
-    Ok(rows)
+        let line = fields.position().map_or(0, csv::Position::line);
+        Ok(Row { file: Arc::clone(&file), line, header: Arc::clone(&header), fields })
+    })
 }
 
 fn input_error(file: &str, line: u64, message: String) -> Error {
@@ -104,7 +114,7 @@ impl Row {
 
     /// A field by place; empty beyond the end.
     pub fn field(&self, index: usize) -> &str {
-        self.fields.get(index).map_or("", |field| field.trim())
+        self.fields.get(index).map_or("", str::trim)
     }
 
     /// A field by its column's name.

@@ -1,12 +1,11 @@
 //! `traces.csv` of the probe: when each rank came to each call of a step and ended it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use super::table::{Row, with_header};
 use super::{Carrier, KernelCall, Launches, NcclCall, Run};
 use crate::algorithm::Implementation;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::measurement::read::kernel_of_probe;
 use crate::schedule::Collective;
 
@@ -30,23 +29,6 @@ pub struct Trace {
     pub calls: Vec<Vec<Stamp>>,
     /// Calls are kernels of their own, stamped by kernels between them.
     pub nodes: bool,
-}
-
-/// Reads the traces of a folder that the probe wrote; the version of NCCL stands in `system.json`.
-///
-/// # Errors
-/// [`Error::Read`] when there is no `traces.csv`, [`Error::Input`] for a malformed row.
-pub fn read_traces(directory: &str) -> Result<Vec<Trace>> {
-    let path = Path::new(directory);
-    let file = path.join("traces.csv");
-    let text = std::fs::read_to_string(&file).map_err(|error| Error::Read {
-        file: file.display().to_string(),
-        reason: error.to_string(),
-        help: "the probe writes traces.csv on two and more GPUs; docs/probe.md says how".into(),
-    })?;
-    let system = std::fs::read_to_string(path.join("system.json")).unwrap_or_default();
-    let system: serde_json::Value = serde_json::from_str(&system).unwrap_or_default();
-    parse_traces("traces.csv", &text, system["nccl"].as_str().unwrap_or_default())
 }
 
 /// Reads the text of a `traces.csv`.

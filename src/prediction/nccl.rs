@@ -51,7 +51,7 @@ pub fn tuned(collective: Collective) -> error::Result<NcclCollective> {
     NcclCollective::of(collective).ok_or_else(|| {
         Error::request(
             "NCCL's tuner does not choose for an all-to-all: it is grouped sends and receives",
-            "simulate --collective all_to_all times it",
+            "`simulate --collective all_to_all` times it",
         )
     })
 }

@@ -2,7 +2,7 @@
 
 use super::Machine;
 use crate::algorithm::plan::{Plan, build};
-use crate::algorithm::{Flags, Implementation, Kernel, Request, Transport};
+use crate::algorithm::{Flags, Kernel, Request, Transport};
 use crate::engine::{Fidelity, RunOptions, simulate};
 use crate::error::{Error, Result};
 use crate::schedule::Schedule;
@@ -17,7 +17,7 @@ const CALLS: u32 = 4;
 /// As [`build`].
 pub fn schedule(plan: &Plan, machine: &Machine, gpus: &[u32], bytes: u64) -> Result<Schedule> {
     let variant = &machine.nominal;
-    let kernel = Kernel::of(Implementation::Nccl, &variant.calibration, &machine.gpu_model)?;
+    let kernel = Kernel::of(plan.implementation(), &variant.calibration, &machine.gpu_model)?;
     let request = Request {
         fabric: &variant.fabric,
         gpus: gpus.to_vec(),
@@ -41,7 +41,7 @@ pub fn prove_plan(plan: &Plan, machine: &Machine, gpus: &[u32]) -> Result<()> {
     let schedule = schedule(plan, machine, gpus, plan.round_up(1))?;
     prove(&schedule).map_err(|flaw| {
         Error::request(
-            format!("{} is no {}: {flaw}", plan.name, plan.collective.title()),
+            format!("{} is no {}: {flaw}", plan.name, plan.title()),
             "an element is 16 bytes of a chunk; bit r of a set of contributions is rank r",
         )
     })

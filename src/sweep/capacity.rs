@@ -86,7 +86,7 @@ pub fn search(
     if offers.len() > OFFERS_MAX {
         return Err(Error::request(
             format!("{} edits to choose from are too many: up to {OFFERS_MAX}", offers.len()),
-            "leave out what cannot help: simulate --what-if EDIT says",
+            "leave out what cannot help: `simulate --topo MACHINE --what-if EDIT` says",
         ));
     }
     if plan.scenario.step(&target.step).is_none() {

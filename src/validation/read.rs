@@ -31,7 +31,7 @@ pub fn observations(options: &CheckOptions) -> Result<Read> {
     };
     let (mut all, mut notes) = (measurement::Record::default(), Vec::new());
     match &options.own {
-        Some((file, topology)) if Path::new(file).is_file() => {
+        Some((file, topology)) if file == "-" || Path::new(file).is_file() => {
             let text = input::read_text(file, LOG_LIMIT, "a log of a benchmark is shorter")?;
             let log = logs::read_log(file, &text, topology)?;
             notes.push(format!("{file}: {}", log.titles.join(", ")));
@@ -40,7 +40,7 @@ pub fn observations(options: &CheckOptions) -> Result<Read> {
             all = log.record;
         }
         Some((directory, topology)) => {
-            all = measurement::read_directory(directory, topology)?;
+            all = input::folder::observations(directory, topology)?;
         }
         None => {
             let described = |machine: &&library::Machine| {

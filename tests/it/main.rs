@@ -33,6 +33,7 @@ mod rig;
 mod schedules;
 mod schema;
 mod serving;
+mod suggested;
 mod tidy;
 mod timeline;
 mod trace;

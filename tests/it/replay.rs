@@ -1,8 +1,7 @@
 //! Do simulated steps follow measured ones, call by call, when their ranks come as they came?
 
 use collsim::fabric::{Calibration, CompileOptions};
-use collsim::input::load_topology;
-use collsim::measurement::trace::read_traces;
+use collsim::input::{folder, load_topology};
 use collsim::validation::experiment::Machine;
 use collsim::validation::replay::{Replayed, replay};
 
@@ -16,7 +15,7 @@ fn replays(wanted: &[&str]) -> Vec<Replayed> {
     let topology = load_topology(TOPOLOGY).expect("built in");
     let machine =
         Machine::new(&topology, &calibration, CompileOptions::default()).expect("a machine");
-    let traces = read_traces(FOLDER).unwrap_or_else(|error| panic!("{error}"));
+    let traces = folder::traces(FOLDER).unwrap_or_else(|error| panic!("{error}"));
     let chosen = traces.iter().filter(|trace| wanted.contains(&trace.name.as_str()));
     chosen.map(|trace| replay(&machine, trace).unwrap_or_else(|error| panic!("{error}"))).collect()
 }

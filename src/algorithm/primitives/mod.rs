@@ -150,7 +150,7 @@ pub(super) struct Nccl<'a> {
     outputs: Vec<BufferId>,
     connections: Vec<Connection>,
     slices: Slices,
-    collective: Collective,
+    collective: Option<Collective>,
     /// What the blocks of each rank have run so far.
     begun: Vec<Vec<Begun>>,
 }
@@ -173,7 +173,8 @@ impl<'a> Nccl<'a> {
         threads: &[u32],
         slices: Slices,
     ) -> Nccl<'a> {
-        let mut nccl = Nccl::without_data(request, (name, collective), channels, threads, slices);
+        let mut nccl =
+            Nccl::without_data(request, (name, Some(collective)), channels, threads, slices);
         let local = |rank: u32| request.gpus[rank as usize];
         nccl.inputs = nccl.builder.buffers(Role::Input, request.bytes, local);
         nccl.outputs = nccl.builder.buffers(Role::Output, request.bytes, local);
@@ -183,7 +184,7 @@ impl<'a> Nccl<'a> {
     /// As [`Nccl::new`], but primitives say themselves where their data lie.
     pub(super) fn without_data(
         request: &'a Request<'a>,
-        (name, collective): (&str, Collective),
+        (name, collective): (&str, Option<Collective>),
         channels: u32,
         threads: &[u32],
         slices: Slices,
@@ -199,7 +200,7 @@ impl<'a> Nccl<'a> {
         }
         // The blocks of a channel are groups of one thread block's warps.
         let together = threads.iter().sum::<u32>() / channels.max(1);
-        let sends = collective == Collective::AllToAll;
+        let sends = collective == Some(Collective::AllToAll);
         let start = request.kernel.protocol_start(request.protocol, together, sends);
         builder.push_all(Op::Delay(start));
         let connections = Vec::new();
@@ -352,6 +353,6 @@ impl<'a> Nccl<'a> {
         if !self.request.kernel.is_probe() {
             self.builder.push_all(Op::Delay(self.request.kernel.end));
         }
-        self.builder.finish(self.request.bytes, Some(self.collective))
+        self.builder.finish(self.request.bytes, self.collective)
     }
 }

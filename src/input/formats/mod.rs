@@ -46,24 +46,6 @@ pub const FORMATS: &[Format] = &[
     lscpu::FORMAT,
 ];
 
-/// Files that are something else, each with what it is and who reads it.
-const OTHERS: &[(&str, &str, &[&str])] = &[
-    (
-        "a log of nccl-tests",
-        "simulate check --topo MACHINE FILE",
-        &["out-of-place", "busbw", "# nThread"],
-    ),
-    ("a log of NCCL", "simulate check --topo MACHINE FILE", &["NCCL INFO"]),
-    (
-        "output of p2pBandwidthLatencyTest",
-        "simulate check --topo MACHINE FILE",
-        &["P2P=Enabled", "P2P Connectivity Matrix"],
-    ),
-    ("output of nvbandwidth", "simulate check --topo MACHINE FILE", &["nvbandwidth Version"]),
-    ("a trace of the torch profiler", "--scenario FILE", &["\"traceEvents\""]),
-    ("a schedule of MSCCL", "simulate schedule FILE --topo MACHINE", &["<algo "]),
-];
-
 /// How much of a text is looked at to recognise it.
 pub const HEAD: usize = 1 << 16;
 
@@ -84,17 +66,8 @@ pub fn named(name: &str) -> Result<&'static Format> {
     })
 }
 
-/// What a text is that describes no machine: a name, and what reads it.
-pub fn something_else(text: &str) -> Option<(&'static str, &'static str)> {
-    let head = head(text);
-    OTHERS
-        .iter()
-        .find(|entry| entry.2.iter().any(|sign| head.contains(sign)))
-        .map(|entry| (entry.0, entry.1))
-}
-
 /// The start of a text, as far as formats look.
-fn head(text: &str) -> &str {
+pub(super) fn head(text: &str) -> &str {
     let mut end = text.len().min(HEAD);
     while !text.is_char_boundary(end) {
         end -= 1;

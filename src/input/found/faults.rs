@@ -179,7 +179,7 @@ fn registers(found: &Found, plan: &Plan) -> Vec<Fault> {
     fault(
         gpus(&|f| f.numa.is_none()),
         "the kernel knows no NUMA node for it",
-        "update the firmware, or say where it is: simulate --topo with lscpu and a matrix",
+        "update the firmware, or say where it is: `simulate here --topo FILE` with lscpu and a matrix",
     );
     faults
 }

@@ -9,6 +9,9 @@ use crate::error::{Error, Result};
 /// # Errors
 /// [`Error::Request`] when two files name the GPUs of different machines, or when there is none.
 pub fn merge(mut all: Vec<Found>) -> Result<Found> {
+    for found in &all {
+        small(found)?;
+    }
     // A stable order: among equals the first named stands.
     all.sort_by_key(|found| std::cmp::Reverse(found.tree));
     let mut all = all.into_iter();
@@ -21,6 +24,30 @@ pub fn merge(mut all: Vec<Found>) -> Result<Found> {
     }
     apply_cards(&mut base);
     Ok(base)
+}
+
+/// GPUs, NICs and links of a GPU of any machine are fewer.
+const CARDS_MAX: usize = 1024;
+/// Functions of a PCI tree of any machine are fewer.
+const FUNCTIONS_MAX: usize = 1 << 14;
+
+/// A file of one machine names what one machine can have.
+fn small(found: &Found) -> Result<()> {
+    let matrix = found.matrix.as_ref().map_or(0, |matrix| matrix.gpus().len());
+    let counts = [
+        (found.cards.len(), CARDS_MAX, "GPUs"),
+        (found.nvlinks.len(), CARDS_MAX, "GPUs with links"),
+        (found.numa.len(), CARDS_MAX, "NUMA nodes"),
+        (matrix, CARDS_MAX, "GPUs in a matrix"),
+        (found.functions.len(), FUNCTIONS_MAX, "PCI functions"),
+    ];
+    match counts.iter().find(|(count, most, _)| count > most) {
+        Some((count, most, what)) => Err(Error::request(
+            format!("{}: {count} {what}, more than any machine has", found.sources.join(", ")),
+            format!("at most {most}: is it the output of one run on one machine?"),
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Two trees must share a GPU.

@@ -35,8 +35,9 @@ pub fn read_here(root: &Path) -> Result<Found> {
         return Err(Error::Read {
             file: devices.display().to_string(),
             reason: "no PCI device to be seen there".to_owned(),
-            help: "on another system name a file: simulate --topo FILE (nvidia-smi topo -m, lspci)"
-                .to_owned(),
+            help:
+                "on another system name a file: `simulate --topo FILE` (nvidia-smi topo -m, lspci)"
+                    .to_owned(),
         });
     }
     if reader.hidden {

@@ -4,14 +4,20 @@ use roxmltree::Node;
 
 use super::PlanFormat;
 use crate::algorithm::Protocol;
-use crate::algorithm::plan::{Plan, PlanBlock, PlanGpu, PlanStep, Space, StepKind};
+use crate::algorithm::plan::{
+    Body, Plan, PlanBlock, PlanGpu, PlanStep, Primitives, Space, StepKind,
+};
 use crate::error::{Error, Problem, Result, Span};
 use crate::input::xml::{document, problem, starts_with};
 use crate::schedule::Collective;
 
 /// The format.
-pub(super) const FORMAT: PlanFormat =
-    PlanFormat { title: "MSCCL's XML", sniff: |text| starts_with(text, "algo"), read };
+pub(super) const FORMAT: PlanFormat = PlanFormat {
+    name: "msccl",
+    title: "MSCCL's XML",
+    sniff: |text| starts_with(text, "algo"),
+    read,
+};
 
 /// More is no plan for one machine.
 const RANKS_MAX: u32 = 64;
@@ -131,13 +137,16 @@ impl Reader {
             && self.number(algo, "outofplace", true) != Some(1);
         Some(Plan {
             name: algo.attribute("name").unwrap_or("plan").to_owned(),
-            collective,
+            collective: Some(collective),
             protocol: protocol?,
             chunks,
-            channels: self.number(algo, "nchannels", true).unwrap_or(1).clamp(1, 64),
             in_place,
             threads: self.number(algo, "nthreads", true).filter(|threads| *threads >= 32),
-            gpus: gpus.into_iter().flatten().collect(),
+            bytes: None,
+            body: Body::Primitives(Primitives {
+                channels: self.number(algo, "nchannels", true).unwrap_or(1).clamp(1, 64),
+                gpus: gpus.into_iter().flatten().collect(),
+            }),
         })
     }
 

@@ -17,7 +17,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
 };
 
 /// Nodes of this type are collectives.
-const COLLECTIVE: u32 = 7;
+pub(super) const COLLECTIVE: u32 = 7;
 /// Collectives by their number.
 const TYPES: [(u32, Collective); 7] = [
     (0, Collective::AllReduce),
@@ -53,21 +53,32 @@ fn read(file: &str, stream: &mut dyn BufRead, trace: &mut Trace) -> Result<()> {
         )
     })?;
     for node in graph.workload_graph.into_iter().filter(|node| node.kind == COLLECTIVE) {
-        let known = TYPES.iter().find(|entry| Some(entry.0) == node.comm_type);
-        let Some(&(_, collective)) = known else {
-            trace.warn(format!("comm_type {:?} is left out", node.comm_type));
-            continue;
-        };
-        trace.calls.push(Call {
-            rank: 0,
-            collective,
-            bytes: node.comm_size,
-            dtype: String::new(),
-            ranks: None,
-            start_us: None,
-            duration_us: None,
-            by: node.name,
-        });
+        call(trace, node.comm_type, node.comm_size, node.name);
     }
     Ok(())
+}
+
+/// Adds a collective by the number of its type.
+pub(super) fn call(
+    trace: &mut Trace,
+    kind: Option<u32>,
+    bytes: Option<u64>,
+    by: String,
+) -> Option<&mut Call> {
+    let Some(&(_, collective)) = TYPES.iter().find(|entry| Some(entry.0) == kind) else {
+        let kind = kind.map_or("none".to_owned(), |kind| kind.to_string());
+        trace.warn(format!("comm_type {kind} is left out"));
+        return None;
+    };
+    trace.calls.push(Call {
+        rank: 0,
+        collective,
+        bytes,
+        dtype: String::new(),
+        ranks: None,
+        start_us: None,
+        duration_us: None,
+        by,
+    });
+    trace.calls.last_mut()
 }

@@ -3,6 +3,7 @@
 //! and its entry in [`TRACES`].
 
 mod chakra;
+mod chakra_et;
 mod engine_log;
 mod inspector;
 mod kineto;
@@ -17,6 +18,7 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
+use super::kinds::redirected;
 use crate::error::{Error, Result};
 use crate::workload::{Collective, Scenario};
 
@@ -39,6 +41,7 @@ pub const TRACES: &[TraceFormat] = &[
     kineto::FORMAT,
     inspector::FORMAT,
     chakra::FORMAT,
+    chakra_et::FORMAT,
     nsys_csv::FORMAT,
     nccl_log::FORMAT,
     engine_log::FORMAT,
@@ -193,14 +196,12 @@ fn unknown(file: &str, head: &str) -> Error {
     let titles: Vec<&str> = TRACES.iter().map(|format| format.title).collect();
     let first: String =
         head.lines().find(|line| !line.trim().is_empty()).unwrap_or("").chars().take(60).collect();
-    let machine = super::formats::recognise(head);
-    let reason = match machine {
-        Some(format) => format!("it is {}, a machine and no calls", format.title),
-        None => format!("it is no trace that I know; it starts with `{first}`"),
-    };
-    let help = match machine {
-        Some(_) => "simulate --topo FILE reads it".to_owned(),
-        None => format!("known: {}", titles.join(", ")),
+    let (reason, help) = match redirected(head) {
+        Some((title, help)) => (format!("it is {title}, and tells no calls"), help),
+        None => (
+            format!("it is no trace that I know; it starts with `{first}`"),
+            format!("known: {}", titles.join(", ")),
+        ),
     };
     failure(file, reason, &help)
 }

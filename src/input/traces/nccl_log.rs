@@ -6,14 +6,11 @@ use std::io::BufRead;
 
 use super::{Call, Trace, TraceFormat, each_line, names};
 use crate::error::Result;
+use crate::measurement::logs::nccl_lines;
 
 /// The format.
-pub(super) const FORMAT: TraceFormat = TraceFormat {
-    name: "nccl-log",
-    title: "a log of NCCL",
-    sniff: |head| head.contains("NCCL INFO") || head.contains("NCCL WARN"),
-    read,
-};
+pub(super) const FORMAT: TraceFormat =
+    TraceFormat { name: "nccl-log", title: "a log of NCCL", sniff: nccl_lines::in_text, read };
 
 /// What the log says of communicators and transports.
 #[derive(Default)]
@@ -26,18 +23,17 @@ struct Log {
 fn read(file: &str, stream: &mut dyn BufRead, trace: &mut Trace) -> Result<()> {
     let mut log = Log::default();
     each_line(file, stream, |_, text| {
-        if let Some((_, version)) = text.split_once("NCCL version ") {
-            let version: String =
-                version.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+        if let Some(version) = nccl_lines::version(text) {
             trace.fact(format!("NCCL {version}"));
         }
-        let Some((prefix, said)) = text.split_once("NCCL INFO ") else {
-            if let Some((_, warning)) = text.split_once("NCCL WARN ") {
-                trace.warn(format!("NCCL warned: {}", warning.trim()));
+        match nccl_lines::said(text) {
+            Some((prefix, said)) => line(&mut log, trace, prefix, said),
+            None => {
+                if let Some(warning) = nccl_lines::warning(text) {
+                    trace.warn(format!("NCCL warned: {warning}"));
+                }
             }
-            return;
-        };
-        line(&mut log, trace, prefix, said.trim());
+        }
     })?;
     for (transport, hops) in &log.transports {
         trace.fact(format!("{hops} hops via {transport}"));
@@ -64,10 +60,8 @@ fn after(words: &[&str], name: &str) -> Option<u64> {
 
 fn line(log: &mut Log, trace: &mut Trace, prefix: &str, said: &str) {
     let words: Vec<&str> = said.split_whitespace().collect();
-    if let Some((before, value)) = said.split_once(" set by environment to ") {
-        if let Some(name) = before.split_whitespace().last() {
-            trace.fact(format!("{name}={}", value.trim_end_matches('.')));
-        }
+    if let Some((name, value)) = nccl_lines::setting(said) {
+        trace.fact(format!("{name}={value}"));
     } else if let Some((_, transport)) = said.split_once(" via ").filter(|_| said.contains(" -> "))
     {
         // The rest of the line names the device.

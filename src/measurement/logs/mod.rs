@@ -2,12 +2,15 @@
 //! here, its `mod` line, and its entry in [`LOGS`].
 
 mod nccl_json;
+pub mod nccl_lines;
 mod nccl_tests;
 mod nvbandwidth;
 mod p2p_bandwidth;
 mod pairs;
 mod simple_p2p;
 mod sizes;
+
+use serde_json::Value;
 
 use super::Record;
 use super::read::{About, Sink};
@@ -29,6 +32,7 @@ pub const LOGS: &[LogFormat] = &[
     nccl_json::FORMAT,
     p2p_bandwidth::FORMAT,
     nvbandwidth::FORMAT,
+    nvbandwidth::JSON,
     simple_p2p::FORMAT,
 ];
 
@@ -145,6 +149,29 @@ fn nothing(file: &str, text: &str, formats: &[&LogFormat]) -> Error {
     let end = text.find('\n').unwrap_or(text.len());
     problem.span = Some(Span { start: 0, end });
     Error::Input { file: file.to_owned(), text: text.to_owned(), problems: vec![problem] }
+}
+
+/// A text that is one value of JSON.
+///
+/// # Errors
+/// [`Error::Input`] where it is none.
+pub(super) fn whole_json(text: &str, reading: &Reading) -> Result<Value> {
+    serde_json::from_str(text).map_err(|error| {
+        let line_start: usize =
+            text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+        let start = (line_start + error.column().saturating_sub(1)).min(text.len());
+        let mut problem = Problem::new(format!("not valid JSON: {error}"), "")
+            .help("the file is complete only when the test has ended");
+        problem.span = Some(Span { start, end: start });
+        let (file, text) = (reading.file().to_owned(), text.to_owned());
+        Error::Input { file, text, problems: vec![problem] }
+    })
+}
+
+/// A number of JSON, or a text that is one.
+pub(super) fn number_of(value: &Value) -> Option<f64> {
+    let text = value.as_str().and_then(|text| text.trim().parse().ok());
+    value.as_f64().or(text).filter(|number: &f64| number.is_finite())
 }
 
 /// What is said of a figure of this kind.

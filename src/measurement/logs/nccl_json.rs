@@ -3,29 +3,20 @@
 use serde_json::Value;
 
 use super::sizes::{Half, SizeRow, Test};
-use super::{LogFormat, Reading};
-use crate::error::{Error, Problem, Result, Span};
+use super::{LogFormat, Reading, number_of, whole_json};
+use crate::error::Result;
 
 /// The format.
 pub(super) const FORMAT: LogFormat = LogFormat { title: "nccl-tests JSON", sniff, read };
 
-fn sniff(text: &str) -> bool {
+pub(super) fn sniff(text: &str) -> bool {
     text.trim_start().starts_with('{')
         && text.contains("\"out_of_place\"")
         && text.contains("\"nccl_version\"")
 }
 
 fn read(text: &str, reading: &mut Reading) -> Result<()> {
-    let value: Value = serde_json::from_str(text).map_err(|error| {
-        let line_start: usize =
-            text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-        let start = (line_start + error.column().saturating_sub(1)).min(text.len());
-        let mut problem = Problem::new(format!("not valid JSON: {error}"), "")
-            .help("the file is complete only when the test has ended");
-        problem.span = Some(Span { start, end: start });
-        let (file, text) = (reading.file().to_owned(), text.to_owned());
-        Error::Input { file, text, problems: vec![problem] }
-    })?;
+    let value = whole_json(text, reading)?;
     let mut test = test(&value);
     let results = value["results"].as_array().map_or(&[][..], Vec::as_slice);
     for (index, result) in results.iter().enumerate() {
@@ -40,15 +31,9 @@ fn read(text: &str, reading: &mut Reading) -> Result<()> {
     Ok(())
 }
 
-/// A number, or a text that is one.
-fn number(value: &Value) -> Option<f64> {
-    let text = value.as_str().and_then(|text| text.trim().parse().ok());
-    value.as_f64().or(text).filter(|number: &f64| number.is_finite())
-}
-
 fn test(value: &Value) -> Test {
     let config = &value["config"];
-    let count = |name: &str| number(&config[name]).map(|number| number as u32);
+    let count = |name: &str| number_of(&config[name]).map(|number| number as u32);
     let mut test = Test {
         threads: count("nthreads"),
         iterations: count("iterations"),
@@ -56,7 +41,7 @@ fn test(value: &Value) -> Test {
         ranks: count("nthreads")
             .zip(count("ngpus"))
             .map(|(threads, gpus)| threads.saturating_mul(gpus)),
-        version: number(&value["nccl_version"]).map(|code| format!("{code:.0}")),
+        version: number_of(&value["nccl_version"]).map(|code| format!("{code:.0}")),
         ..Test::default()
     };
     if let Some(text) = value["nccl_version"].as_str().filter(|text| text.contains('.')) {
@@ -71,8 +56,8 @@ fn test(value: &Value) -> Test {
         }
     }
     for device in config["devices"].as_array().into_iter().flatten() {
-        test.gpus.push(number(&device["device"]).unwrap_or(0.0) as u32);
-        test.processes.push(number(&device["pid"]).unwrap_or(0.0) as u64);
+        test.gpus.push(number_of(&device["device"]).unwrap_or(0.0) as u32);
+        test.processes.push(number_of(&device["pid"]).unwrap_or(0.0) as u64);
         let host = device["hostname"].as_str().unwrap_or("").to_owned();
         if !test.hosts.contains(&host) {
             test.hosts.push(host);
@@ -89,10 +74,10 @@ fn row(result: &Value, line: usize, test: &mut Test) -> Option<SizeRow> {
             let half = &result[*place];
             test.cpu_time |= half.get("cpu_time").is_some();
             Some(Half {
-                time_us: number(&half["time"]).or_else(|| number(&half["cpu_time"]))?,
-                algorithm_gb_per_s: number(&half["alg_bw"])?,
-                bus_gb_per_s: number(&half["bus_bw"])?,
-                wrong: number(&half["nwrong"]),
+                time_us: number_of(&half["time"]).or_else(|| number_of(&half["cpu_time"]))?,
+                algorithm_gb_per_s: number_of(&half["alg_bw"])?,
+                bus_gb_per_s: number_of(&half["bus_bw"])?,
+                wrong: number_of(&half["nwrong"]),
             })
         })
         .filter(|half| half.time_us > 0.0)
@@ -102,7 +87,7 @@ fn row(result: &Value, line: usize, test: &mut Test) -> Option<SizeRow> {
     }
     Some(SizeRow {
         line,
-        bytes: number(&result["size"])? as u64,
+        bytes: number_of(&result["size"])? as u64,
         dtype: text("type"),
         redop: text("redop"),
         root: text("root").parse().ok(),

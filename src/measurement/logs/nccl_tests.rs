@@ -2,7 +2,7 @@
 //! launchers put prefixes, and whatever NCCL prints between them.
 
 use super::sizes::{Half, SizeRow, Test};
-use super::{LogFormat, Reading};
+use super::{LogFormat, Reading, nccl_json, nccl_lines};
 use crate::error::Result;
 use crate::lines::{Line, lines};
 
@@ -11,7 +11,9 @@ pub(super) const FORMAT: LogFormat = LogFormat { title: "nccl-tests", sniff, rea
 
 fn sniff(text: &str) -> bool {
     let signs = ["algbw", "nThread", "_perf", "nccl-tests version"];
-    !text.contains("\"busbw\"") && signs.iter().any(|sign| text.contains(sign))
+    !text.contains("\"busbw\"")
+        && !nccl_json::sniff(text)
+        && signs.iter().any(|sign| text.contains(sign))
         || lines(text).any(|line| start(&words(&line)).is_some())
 }
 
@@ -132,18 +134,12 @@ fn facts(line: &Line, words: &[String], test: &mut Test, reading: &mut Reading) 
             test.version = Some(code.to_owned()).filter(|code| code.parse::<u32>().is_ok());
         }
     }
-    if let Some((_, version)) = text.split_once("NCCL version ") {
-        let number: String =
-            version.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-        test.version = Some(number).filter(|number| number.contains('.'));
+    if let Some(number) = nccl_lines::version(text) {
+        test.version = Some(number.to_owned());
     }
-    if let Some((before, value)) = text.split_once(" set by environment to ")
-        && let Some(name) =
-            before.split_whitespace().last().filter(|name| name.starts_with("NCCL_"))
-    {
-        let value = value.trim().trim_end_matches('.');
+    if let Some((name, value)) = nccl_lines::setting(text) {
         let setting = format!("{name}={value}");
-        let matters = !name.starts_with("NCCL_DEBUG") && !value.is_empty() && !value.contains(' ');
+        let matters = !name.starts_with("NCCL_DEBUG") && !value.contains(' ');
         if matters && !test.settings.contains(&setting) {
             reading.fact(setting.clone());
             test.settings.push(setting);

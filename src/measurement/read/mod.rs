@@ -15,8 +15,6 @@ mod told;
 
 pub(in crate::measurement) use ranks::kernel as kernel_of_probe;
 
-use std::path::Path;
-
 use super::library::Machine;
 use super::table::Row;
 use super::{Observation, Run, Skipped};
@@ -49,29 +47,17 @@ pub fn read_machine(machine: &Machine) -> Result<Record> {
     Ok(sink.finish())
 }
 
-/// Reads a user's own folder: `observations.csv`, and `raw/latency_tiers.csv` and
-/// `raw/contention.csv` where they are, in the format of `measured/README.md`, taken on `topology`.
+/// Reads a user's own tables, by their names in the format of `measured/README.md`, taken on
+/// `topology`.
 ///
 /// # Errors
-/// [`Error::Read`] when there is no `observations.csv`, [`Error::Input`] for a malformed row.
-pub fn read_directory(directory: &str, topology: &str) -> Result<Record> {
-    let path = Path::new(directory);
-    let name = path.file_name().map_or(directory, |name| name.to_str().unwrap_or(directory));
+/// [`Error::Input`](crate::error::Error::Input) for a malformed row.
+pub fn read_tables(name: &str, topology: &str, files: &[(&str, &str)]) -> Result<Record> {
     let mut sink = Sink::new(name, topology);
     sink.sets_aside = true;
     sink.assumed_nccl = Some(Version::NEWEST.to_string());
-    for file in ["observations.csv", "raw/latency_tiers.csv", "raw/contention.csv"] {
-        let place = path.join(file);
-        if file != "observations.csv" && !place.is_file() {
-            continue;
-        }
-        let text = std::fs::read_to_string(&place).map_err(|error| Error::Read {
-            file: place.display().to_string(),
-            reason: error.to_string(),
-            help: "a folder of observations holds observations.csv; measured/README.md says how"
-                .into(),
-        })?;
-        sink.read(file, &text)?;
+    for (file, text) in files {
+        sink.read(file, text)?;
     }
     Ok(sink.finish())
 }

@@ -264,7 +264,7 @@ impl Page {
             ]);
         }
         self.blocks.push(Block::Table(table));
-        let all = "Every measurement beside its prediction, misses included: simulate check.";
+        let all = "Every measurement beside its prediction, misses included: `simulate check`.";
         self.blocks.push(Block::Text(all.to_owned()));
     }
 

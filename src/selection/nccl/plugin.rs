@@ -136,6 +136,9 @@ fn algorithm_word(algorithm: Algorithm) -> &'static str {
     Algorithm::ALL.iter().find(|entry| entry.0 == algorithm).map_or("", |entry| entry.2)
 }
 
+/// Faults told at most: a file with more is another file.
+const PROBLEMS_MAX: usize = 1000;
+
 /// Reads a file.
 ///
 /// # Errors
@@ -155,6 +158,9 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Rule>> {
                     problem.help = help;
                     problem.span = Some(Span { start, end: start + told.len() });
                     problems.push(problem);
+                    if problems.len() == PROBLEMS_MAX {
+                        break;
+                    }
                 }
             }
         }

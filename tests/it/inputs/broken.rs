@@ -105,11 +105,15 @@ fn other_files_say_who_reads_them() {
     let run = simulate(&["--topo", &file("log.txt", tests)]);
     refused(
         &run,
-        &["looks like a log of nccl-tests", "log.txt:1:1", "simulate check --topo MACHINE FILE"],
+        &[
+            "looks like nccl-tests",
+            "log.txt:1:1",
+            "`simulate check --measured FILE --topo MACHINE` reads it",
+        ],
     );
     let run =
         simulate(&["--topo", &file("trace.json", "{\"schemaVersion\": 1, \"traceEvents\": [")]);
-    refused(&run, &["a trace of the torch profiler", "--scenario"]);
+    refused(&run, &["a trace of the torch profiler", "`simulate import FILE` reads it"]);
     let run = simulate(&["--topo", &file("prose.txt", "\nDear all,\nmy box is slow\n")]);
     refused(
         &run,

@@ -1,39 +1,59 @@
 //! Every reader of machines and logs on texts that are damaged: cut, joined, with lines or words
 //! that are lost, doubled, swapped or replaced. No panic, no hang, no topology that does not check.
 
-use collsim::input::formats::FORMATS;
+use collsim::input::formats::{FORMATS, Format};
 use collsim::input::found::Devices;
 use collsim::input::found::build::{Stated, build};
 use collsim::input::found::merge::merge;
+use collsim::input::plans::{PLANS, parse_plan};
 use collsim::input::traces::{Import, TRACES, import, read_from};
-use collsim::measurement::logs::read_log;
+use collsim::measurement::logs::{LOGS, read_log};
 use collsim::topology::checks;
 use proptest::prelude::*;
 
-use super::lists::QUERY;
-use super::matrix::NEW;
-use super::merged::SYSTEM;
-use super::tree::{HWLOC, TREE, lspci};
-use crate::traces::NCCL;
+/// Sound texts, one of each kind and more, and those that once broke a reader: the seeds of the fuzz
+/// targets too.
+const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/seeds");
 
-/// Sound texts, one of each kind.
 fn seeds() -> Vec<String> {
-    let log = "# nThread 1 nGpus 2 warmup iters: 1 iters: 20\n#  Rank  0 Group  0 Pid 1 on a device  0 [0x1b] H200\n\
-               #  size count type redop root time algbw busbw #wrong\n  1024 256 float sum -1 10.0 0.1 0.1 0 12.0 0.1 0.1 0\n";
-    let p2p = "Unidirectional P2P=Enabled Bandwidth Matrix (GB/s)\n   D\\D  0  1\n  0 900.0 50.1\n  1 50.2 900.0\n";
-    let graph = "<graphs version=\"1\"><graph id=\"0\"><channel><gpu dev=\"0\"/><gpu dev=\"0x1\"/></channel></graph></graphs>";
-    let links = "GPU 0: NVIDIA H200 (UUID: GPU-1)\n\t Link 0: Remote Device 00000000:02:00.0: Link 1\n\t Link 1: 25 GB/s\n";
-    let kernel = "{\"traceEvents\": [\n{\"cat\": \"kernel\", \"name\": \"ncclDevKernel_AllReduce_Sum_bf16_RING_LL()\", \
-                  \"ts\": 5.5, \"dur\": 3, \"args\": {\"In msg nelems\": 8, \"dtype\": \"Float\"}}\n]}\n";
-    let nsys =
-        "Start (ns),Duration (ns),Device,Name\n1,2,H200 (0),ncclDevKernel_AllReduce_Sum_f32()\n";
-    let inspector =
-        "{\"header\": {\"rank\": 0}, \"coll_perf\": {\"coll\": \"AllReduce\", \"coll_sn\": 1}}\n";
-    let mut all = vec![lspci()];
-    let texts =
-        [NEW, TREE, HWLOC, QUERY, SYSTEM, log, p2p, graph, links, kernel, nsys, inspector, NCCL];
-    all.extend(texts.iter().map(|text| (*text).to_owned()));
-    all
+    let files = std::fs::read_dir(SEEDS).expect("a folder").map(|entry| entry.expect("one").path());
+    let mut files: Vec<_> = files.collect();
+    files.sort();
+    let texts = files.iter().map(|file| std::fs::read(file).expect("readable"));
+    texts.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect()
+}
+
+#[test]
+fn every_format_has_a_seed_that_it_recognises_and_reads() {
+    let seeds = seeds();
+    let mut missing = Vec::new();
+    let mut has = |name: &str, reads: &dyn Fn(&str) -> bool| {
+        if !seeds.iter().any(|text| reads(text)) {
+            missing.push(name.to_owned());
+        }
+    };
+    for format in FORMATS {
+        has(format.name, &|text| (format.sniff)(text) && (format.read)("x", text).is_ok());
+    }
+    for format in PLANS {
+        has(format.name, &|text| {
+            (format.sniff)(text) && parse_plan("x", text, Some(format)).is_ok()
+        });
+    }
+    for format in TRACES {
+        has(format.name, &|text| {
+            let read = || read_from("x", text.as_bytes(), None, &|_| ());
+            (format.sniff)(text)
+                && read().is_ok_and(|trace| trace.sources[0].contains(format.title))
+        });
+    }
+    for format in LOGS {
+        has(format.title, &|text| {
+            (format.sniff)(text)
+                && read_log("x", text, "y").is_ok_and(|log| log.titles == [format.title])
+        });
+    }
+    assert!(missing.is_empty(), "no seed in {SEEDS} for {missing:?}");
 }
 
 /// One damage: what, where (of 1), and what to put there.
@@ -98,18 +118,26 @@ fn damaged(text: &str, damages: &[Damage]) -> String {
     text
 }
 
+/// Reads a text as a machine and builds what was found.
+fn read_machine(format: &Format, text: &str) {
+    let devices = Devices::embedded().expect("a table");
+    let Ok(found) = (format.read)("damaged", text) else { return };
+    let Ok(merged) = merge(vec![found]) else { return };
+    let Ok(topology) = build(merged, &devices, &Stated::default(), "damaged") else { return };
+    // What is wrong is told, not left to the simulator.
+    let _ = checks::check(&topology);
+}
+
 /// Reads a text by every reader, whatever it looks like, and builds what was found.
 fn read_by_all(text: &str) {
-    let devices = Devices::embedded().expect("a table");
     for format in FORMATS {
         let _ = (format.sniff)(text);
-        let Ok(found) = (format.read)("damaged", text) else { continue };
-        let Ok(merged) = merge(vec![found]) else { continue };
-        let Ok(topology) = build(merged, &devices, &Stated::default(), "damaged") else { continue };
-        // What is wrong is told, not left to the simulator.
-        let _ = checks::check(&topology);
+        read_machine(format, text);
     }
     let _ = read_log("damaged", text, "x");
+    for format in PLANS {
+        let _ = parse_plan("damaged", text, Some(format));
+    }
     for format in TRACES {
         let Ok(trace) = read_from("damaged", text.as_bytes(), Some(format), &|_| ()) else {
             continue;
@@ -123,25 +151,43 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn damaged_texts_are_read_or_refused(seed in 0_usize..14, damages in damages()) {
+    fn damaged_texts_are_read_or_refused(seed in 0_usize..1000, damages in damages()) {
         let seeds = seeds();
         let text = damaged(&seeds[seed % seeds.len()], &damages);
         read_by_all(&text);
     }
 
     #[test]
-    fn joined_texts_are_read_or_refused(one in 0_usize..14, two in 0_usize..14, cut in 0.0..1.0_f64) {
+    fn joined_texts_are_read_or_refused(one in 0_usize..1000, two in 0_usize..1000, cut in 0.0..1.0_f64) {
         let seeds = seeds();
-        let (one, two) = (&seeds[one], &seeds[two]);
+        let (one, two) = (&seeds[one % seeds.len()], &seeds[two % seeds.len()]);
         read_by_all(&format!("{}{two}", &one[..at(one, cut)]));
     }
 }
 
 #[test]
 fn texts_without_end_are_read_in_time() {
-    // Each repeated to 256 KiB: a reader that is quadratic would take minutes.
+    // A reader that is quadratic would take minutes for what it reads as its own.
     for seed in seeds() {
-        let many = seed.repeat((1 << 18) / seed.len() + 1);
-        read_by_all(&many);
+        let repeated = |size: usize| seed.repeat(size / seed.len() + 1);
+        let large = repeated(1 << 18);
+        if let Some(format) = FORMATS.iter().find(|format| (format.sniff)(&seed)) {
+            read_machine(format, &large);
+        } else {
+            let _ = read_log("large", &large, "x");
+            let _ = read_from("large", large.as_bytes(), None, &|_| ());
+            let _ = parse_plan("large", &large, None);
+        }
+        read_by_all(&repeated(1 << 13));
     }
+}
+
+#[test]
+fn more_than_a_machine_has_is_refused() {
+    let mut text = "index, name, pci.bus_id, pcie.link.gen.current\n".to_owned();
+    (0..2000).for_each(|gpu| text.push_str(&format!("{gpu}, NVIDIA H200, , 5\n")));
+    let format = FORMATS.iter().find(|format| (format.sniff)(&text)).expect("a list of GPUs");
+    let found = (format.read)("many", &text).expect("read");
+    let told = merge(vec![found]).expect_err("too many").to_string();
+    assert!(told.contains("2000 GPUs, more than any machine has"), "{told}");
 }

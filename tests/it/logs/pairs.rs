@@ -126,3 +126,31 @@ fn simple_p2p_is_one_line() {
     let cut = format!("{line}cudaMemcpyPeer / cudaMemcpy between GPU0 and GPU1: 22.");
     assert!(log("simple.txt", &cut).warnings[0].contains("simple.txt:4: the rate is cut off"));
 }
+
+#[test]
+fn nvbandwidth_as_json_says_what_its_text_says() {
+    let text = include_str!("../../fuzz/seeds/nvbandwidth.json");
+    let log = log("nvbandwidth.json", text);
+    assert_eq!(log.titles, ["nvbandwidth JSON"]);
+    let found: Vec<(Copy, f64)> = log
+        .record
+        .observations
+        .iter()
+        .map(|observation| (copies(&observation.run)[0], observation.measured))
+        .collect();
+    let to = |gpu, rate| (Memory::HostNear(gpu), Memory::Gpu(gpu), false, rate);
+    let expected = [
+        to(0, 55.1),
+        to(1, 55.2),
+        (Memory::Gpu(1), Memory::Gpu(0), true, 376.0),
+        (Memory::Gpu(0), Memory::Gpu(1), true, 377.0),
+    ];
+    let found: Vec<_> =
+        found.iter().map(|(copy, rate)| (copy.from, copy.to, copy.kernel, *rate)).collect();
+    assert_eq!(found, expected);
+    assert!(
+        log.warnings
+            .iter()
+            .any(|warning| warning.contains("(multicast): no bandwidths, status `Waived`"))
+    );
+}

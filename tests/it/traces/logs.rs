@@ -98,11 +98,79 @@ fn chakra_in_json() {
         {"Id": 3, "Name": "bar", "NodeType": 7, "comm_type": 9, "comm_size": 0}]}"#;
     let (found, notes) = scenario(vec![trace(text)], &Import { ranks: Some(4), ..stated() });
     assert_eq!(steps(&found), ["all_reduce-4096-bf16 x 1"]);
-    holds(&notes, "comm_type Some(9) is left out");
+    holds(&notes, "comm_type 9 is left out");
     refused(
         read(text.replace("\"NodeType\": 4", "\"NodeType\": \"x\"").as_bytes()),
         &["no Chakra trace", "line 2"],
     );
+}
+
+/// A number in groups of seven bits.
+fn varint(mut number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number > 0x7f {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
+}
+
+fn number(tag: u64, value: u64) -> Vec<u8> {
+    [varint(tag << 3), varint(value)].concat()
+}
+
+fn part(tag: u64, bytes: &[u8]) -> Vec<u8> {
+    [varint(tag << 3 | 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
+}
+
+/// A node of Chakra's form: name, type, start and duration, attributes by the field of their value.
+fn node(name: &str, kind: u64, time: (u64, u64), attributes: &[(&str, u64, u64)]) -> Vec<u8> {
+    let mut bytes =
+        [number(1, 9), part(2, name.as_bytes()), number(3, kind), number(6, time.0)].concat();
+    bytes.extend(number(7, time.1));
+    for (name, field, value) in attributes {
+        bytes.extend(part(10, &[part(1, name.as_bytes()), number(*field, *value)].concat()));
+    }
+    bytes
+}
+
+fn chakra_et() -> Vec<u8> {
+    let messages = [
+        part(1, b"0.0.4"),
+        node("gemm", 4, (0, 9), &[("comm_type", 9, 0)]),
+        node("one", 7, (10, 30), &[("comm_type", 9, 0), ("comm_size", 9, 14_336)]),
+        node("two", 7, (1000, 20), &[("comm_type", 13, 2), ("comm_size", 13, 800)]),
+        node("send", 7, (1100, 20), &[("comm_type", 9, 9)]),
+    ];
+    messages
+        .iter()
+        .flat_map(|message| [varint(message.len() as u64), message.clone()].concat())
+        .collect()
+}
+
+#[test]
+fn chakra_in_protobuf() {
+    let bytes = chakra_et();
+    let read_as =
+        |file: &str, bytes: &[u8]| collsim::input::traces::read_from(file, bytes, None, &|_| ());
+    let found = read_as("llama.3.et", &bytes).expect("a trace");
+    assert_eq!(found.calls.len(), 2);
+    let first = &found.calls[0];
+    assert_eq!((first.rank, first.bytes, first.start_us), (3, Some(14_336), Some(10.0)));
+    assert_eq!(first.duration_us, Some(30.0));
+    holds(&found.warnings, "comm_type 9 is left out");
+    holds(&found.warnings, "some writers put nanoseconds");
+    let (scenario, _) = scenario(vec![found], &Import { ranks: Some(4), ..stated() });
+    assert_eq!(steps(&scenario), ["all_reduce-14336-bf16 x 1", "all_gather-800-bf16 x 1"]);
+    // Cut off: what was before stands, unless it is nothing.
+    let cut = read_as("llama.3.et", &bytes[..bytes.len() - 5]).expect("the start of it");
+    holds(&cut.warnings, "breaks off in message 4");
+    refused(read_as("x.et", &bytes[..20]), &["message 1: it is cut off", "is it a Chakra trace"]);
+    let endless = [&bytes[..8], &[0xff; 12]].concat();
+    refused(read_as("x.et", &endless), &["message 1: its length has more than ten bytes"]);
+    let huge = [&bytes[..8], &varint(1 << 40)].concat();
+    refused(read_as("x.et", &huge), &["no length of a message"]);
 }
 
 #[test]

@@ -2,91 +2,82 @@
 
 use std::collections::BTreeMap;
 
-use super::{Plan, PlanBlock, Space, StepKind, Way};
+use super::primitives::Way;
+use super::{Plan, PlanBlock, PlanGpu, Primitives, Space, StepKind};
 use crate::algorithm::primitives::{ConnectionId, Nccl, Place, Primitive, Slices, chunk_max};
-use crate::algorithm::{BYTES_MAX, Protocol, Request};
-use crate::error::{Error, Result};
-use crate::schedule::{BufferId, Collective, MessageId, Role, Schedule};
+use crate::algorithm::{Protocol, Request};
+use crate::schedule::{BufferId, MessageId, Schedule};
 
 /// Threads of MSCCL's blocks.
 fn threads_of(protocol: Protocol) -> u32 {
     if protocol == Protocol::Ll128 { 640 } else { 512 }
 }
 
-/// The schedule of a plan.
-///
-/// # Errors
-/// [`Error::Request`] when the ranks are not as many as the plan's, when the bytes do not split into
-/// its chunks, or when something is wrong with it.
-pub fn build(plan: &Plan, request: &Request<'_>) -> Result<Schedule> {
-    if request.gpus.len() != plan.gpus.len() {
-        return Err(Error::request(
-            format!("{} is for {} ranks, not {}", plan.name, plan.gpus.len(), request.gpus.len()),
-            "choose as many GPUs with --gpus",
-        ));
-    }
-    if request.bytes != plan.round_up(request.bytes) || request.bytes > BYTES_MAX {
-        return Err(Error::request(
-            format!("{} bytes do not split into {} chunks", request.bytes, plan.chunks),
-            format!("round up to {}, at most {}", plan.round_up(request.bytes), BYTES_MAX),
-        ));
-    }
-    if let Some((fault, _)) = plan.faults().into_iter().next() {
-        return Err(Error::request(format!("{}: {fault}", plan.name), "mend the plan"));
-    }
-    let blocks = plan.gpus.iter().map(|gpu| gpu.blocks.len()).max().unwrap_or(0).max(1);
+/// The schedule of a plan without faults, of bytes that its chunks divide.
+pub(super) fn build(plan: &Plan, primitives: &Primitives, request: &Request<'_>) -> Schedule {
+    let blocks = primitives.gpus.iter().map(|gpu| gpu.blocks.len()).max().unwrap_or(0).max(1);
     let threads = plan.threads.unwrap_or(threads_of(plan.protocol)).clamp(32, 1024);
     let threads = vec![threads.next_multiple_of(32); blocks];
     let name = (plan.name.as_str(), plan.collective);
-    let nccl = Nccl::without_data(request, name, plan.channels.max(1), &threads, Slices::SINGLE);
-    let mut run =
-        Run { plan, nccl, spaces: Vec::new(), ways: BTreeMap::new(), flags: BTreeMap::new() };
+    let nccl =
+        Nccl::without_data(request, name, primitives.channels.max(1), &threads, Slices::SINGLE);
+    let mut run = Run {
+        plan,
+        gpus: &primitives.gpus,
+        nccl,
+        spaces: Vec::new(),
+        ways: BTreeMap::new(),
+        flags: BTreeMap::new(),
+        waiting: waiting(&primitives.gpus),
+    };
     run.buffers(request.bytes);
     run.connect();
     run.blocks(request.bytes / u64::from(plan.chunks));
-    Ok(run.nccl.finish())
+    run.nccl.finish()
 }
 
 /// Who waits for what, in which loop: rank, block and step of both.
-type Dependency = (u32, (usize, usize), (usize, usize), u32);
+type Dependency = (u32, Step, Step, u32);
+/// Block and number of a step.
+type Step = (usize, usize);
 
 struct Run<'a> {
     plan: &'a Plan,
+    gpus: &'a [PlanGpu],
     nccl: Nccl<'a>,
     /// Of each rank the buffers of input, output and scratch, with the first byte of each.
     spaces: Vec<[(BufferId, u32); 3]>,
     ways: BTreeMap<Way, ConnectionId>,
     flags: BTreeMap<Dependency, MessageId>,
+    /// Steps of a rank that wait for a step of it.
+    waiting: BTreeMap<(u32, Step), Vec<Step>>,
+}
+
+fn waiting(gpus: &[PlanGpu]) -> BTreeMap<(u32, Step), Vec<Step>> {
+    let mut waiting: BTreeMap<(u32, Step), Vec<Step>> = BTreeMap::new();
+    for (rank, gpu) in (0..).zip(gpus) {
+        for (number, block) in gpu.blocks.iter().enumerate() {
+            for (at, step) in block.steps.iter().enumerate() {
+                if let Some(after) = step.after {
+                    waiting.entry((rank, after)).or_default().push((number, at));
+                }
+            }
+        }
+    }
+    waiting
 }
 
 impl Run<'_> {
     fn buffers(&mut self, bytes: u64) {
-        let chunk = bytes / u64::from(self.plan.chunks);
-        let piece = (bytes / self.plan.gpus.len() as u64) as u32;
-        for (rank, gpu) in (0..).zip(&self.plan.gpus) {
-            let (input, output) = match self.plan.in_place {
-                true => {
-                    let both = self.nccl.buffer(rank, Role::InPlace, bytes);
-                    (both, both)
-                }
-                false => {
-                    let input = self.nccl.buffer(rank, Role::Input, bytes);
-                    (input, self.nccl.buffer(rank, Role::Output, bytes))
-                }
-            };
-            let scratch =
-                self.nccl.buffer(rank, Role::Scratch, (chunk * u64::from(gpu.scratch)).max(16));
-            // A rank's own piece lies where it belongs among all pieces.
-            let own = |is: bool| if is { rank * piece } else { 0 };
-            let input = (input, own(self.plan.collective == Collective::AllGather));
-            let output = (output, own(self.plan.collective == Collective::ReduceScatter));
-            self.spaces.push([input, output, (scratch, 0)]);
+        for (rank, gpu) in (0..).zip(self.gpus) {
+            let add = |role, bytes| self.nccl.buffer(rank, role, bytes);
+            self.spaces.push(self.plan.spaces((rank, gpu.scratch), bytes, add));
         }
     }
 
     fn connect(&mut self) {
         let largest = chunk_max(self.plan.protocol, Slices::SINGLE);
-        for (rank, gpu) in (0..).zip(&self.plan.gpus) {
+        for (rank, gpu) in (0..).zip(self.gpus) {
             for block in &gpu.blocks {
                 let sends = block.steps.iter().any(|step| step.kind.sends());
                 if let Some(to) = block.send.filter(|_| sends) {
@@ -103,7 +94,8 @@ impl Run<'_> {
     /// All steps; where a chunk does not fit into a slot, all of them again for each part of it.
     fn blocks(&mut self, chunk: u64) {
         let plan = self.plan;
-        let steps = plan.gpus.iter().flat_map(|gpu| &gpu.blocks).flat_map(|block| &block.steps);
+        let gpus = self.gpus;
+        let steps = gpus.iter().flat_map(|gpu| &gpu.blocks).flat_map(|block| &block.steps);
         let most = u64::from(steps.map(|step| step.count).max().unwrap_or(1).max(1));
         let slot = chunk_max(plan.protocol, Slices::SINGLE) / 16 * 16;
         let whole = chunk * most <= slot;
@@ -112,7 +104,7 @@ impl Run<'_> {
         for pass in 0..loops {
             let from = u64::from(pass) * part;
             let length = part.min(chunk - from);
-            for (rank, gpu) in (0..).zip(&plan.gpus) {
+            for (rank, gpu) in (0..).zip(gpus) {
                 for (number, block) in gpu.blocks.iter().enumerate() {
                     for at in 0..block.steps.len() {
                         let piece = Piece { chunk, from, length, whole, pass };
@@ -161,7 +153,7 @@ impl Run<'_> {
                 StepKind::Nothing => {}
             }
         }
-        let waiting = self.waiting_for(place.rank, own);
+        let waiting = self.waiting.get(&(place.rank, own)).cloned().unwrap_or_default();
         let flags: Vec<MessageId> = waiting
             .into_iter()
             .map(|other| self.flag((place.rank, own, other, piece.pass)))
@@ -169,15 +161,6 @@ impl Run<'_> {
         if !flags.is_empty() {
             self.nccl.signal(place, &flags);
         }
-    }
-
-    /// Steps of a GPU that wait for a step of it.
-    fn waiting_for(&self, rank: u32, step: (usize, usize)) -> Vec<(usize, usize)> {
-        let blocks = self.plan.gpus[rank as usize].blocks.iter().enumerate();
-        let all = blocks.flat_map(|(number, block)| {
-            block.steps.iter().enumerate().map(move |(at, other)| (other.after, (number, at)))
-        });
-        all.filter(|(after, _)| *after == Some(step)).map(|(_, other)| other).collect()
     }
 
     fn flag(&mut self, dependency: Dependency) -> MessageId {

@@ -1,6 +1,9 @@
 //! Schedules that other tools wrote: read, proved, timed; those with a flaw are refused with the
 //! place.
 
+mod goal;
+mod mscclpp;
+
 use std::fmt::Write;
 
 use collsim::algorithm::nccl::{self, Split};
@@ -113,7 +116,7 @@ fn sound_plans_are_proved_at_all_sizes() {
         (gather(4), 4, &eight),
         (scratch(true), 2, &two),
     ] {
-        let plan = parse_plan("plan.xml", &text)
+        let plan = parse_plan("plan.xml", &text, None)
             .unwrap_or_else(|error| panic!("{}", render(&error, false)));
         prove_plan(&plan, on, &ranks(n)).unwrap_or_else(|error| panic!("{error}"));
         // Larger than a slot: the steps are done again for each part of a chunk.
@@ -128,8 +131,9 @@ fn sound_plans_are_proved_at_all_sizes() {
 #[test]
 fn a_ring_as_a_plan_takes_what_our_ring_takes() {
     let eight = machine(EIGHT);
-    let plan = parse_plan("plan.xml", &ring(8, "LL").replace("<algo ", "<algo nthreads=\"512\" "))
-        .expect("a plan");
+    let plan =
+        parse_plan("plan.xml", &ring(8, "LL").replace("<algo ", "<algo nthreads=\"512\" "), None)
+            .expect("a plan");
     let (collective, algorithm) = (nccl::Collective::AllReduce, nccl::Algorithm::Ring);
     // 512 threads, as the plan says, however small the call is.
     let split = Split::new(collective, algorithm, Protocol::Ll, 43_008, 8, 1);
@@ -152,7 +156,7 @@ fn a_ring_as_a_plan_takes_what_our_ring_takes() {
 fn plans_with_a_flaw_are_refused() {
     let two = machine("h200x2-nvlink-pair");
     let flawed = |text: &str| {
-        let plan = parse_plan("plan.xml", text).expect("a plan");
+        let plan = parse_plan("plan.xml", text, None).expect("a plan");
         prove_plan(&plan, &two, &ranks(2)).expect_err("a flaw").to_string()
     };
     assert!(flawed(&scratch(false)).contains("is no all-reduce"));
@@ -171,19 +175,20 @@ fn plans_with_a_flaw_are_refused() {
     assert!(flawed(&waits).contains("blocks wait for each other"), "{}", flawed(&waits));
 }
 
+#[track_caller]
+fn refused(text: &str, parts: &[&str]) {
+    let told = render(&parse_plan("plan", text, None).expect_err("a fault"), false);
+    for part in parts {
+        assert!(told.contains(part), "no `{part}` in\n{told}");
+    }
+}
+
 #[test]
 fn broken_files_show_the_place() {
-    let refused = |text: &str, parts: &[&str]| {
-        let error = parse_plan("plan.xml", text).expect_err("a fault");
-        let told = render(&error, false);
-        for part in parts {
-            assert!(told.contains(part), "no `{part}` in\n{told}");
-        }
-    };
     let good = ring(2, "LL");
     refused(
         &good.replacen("type=\"rrcs\"", "type=\"rrx\"", 1),
-        &["`rrx` is no type that I know", "plan.xml:5:1", "rrcs"],
+        &["`rrx` is no type that I know", "plan:5:1", "rrcs"],
     );
     refused(&good.replacen("srcoff=\"1\"", "srcoff=\"2\"", 1), &["outside the 2 of Input"]);
     refused(
@@ -204,10 +209,10 @@ fn broken_files_show_the_place() {
     );
     refused(
         &good.replace("ngpus=\"2\"", "ngpus=\"x\""),
-        &["`x` is no number that ngpus can be", "plan.xml:1:1"],
+        &["`x` is no number that ngpus can be", "plan:1:1"],
     );
     refused(&good[..good.len() - 10], &["this is no XML", "msccl-tools"]);
-    refused("{}", &["no schedule that I know", "MSCCL's XML"]);
+    refused("{}", &["no schedule that I know", "MSCCL's XML", "GOAL"]);
 }
 
 #[test]
@@ -224,7 +229,7 @@ fn the_program_proves_and_times() {
     );
     let run = simulate(&["--topo", &path]);
     assert!(
-        run.err.contains("looks like a schedule of MSCCL") && run.err.contains("simulate schedule"),
+        run.err.contains("looks like MSCCL's XML") && run.err.contains("simulate schedule"),
         "{}",
         run.err
     );
