@@ -28,7 +28,7 @@ pub fn of_the_model() -> Vec<Assumption> {
         ),
         entry(
             "ranges hold 80 %: each group of constants moved by its uncertainty, in the max-min \
-             model, and 8 % for what no constant explains",
+             model, and what no constant explains, learned by regime from many machines",
             "a machine unlike the calibrated ones may lie outside",
         ),
     ]

@@ -96,7 +96,7 @@ fn player(playback: &Playback) -> String {
          <button type=\"button\" id=\"play\" aria-pressed=\"false\">Play</button>\n\
          <label>Time <input type=\"range\" id=\"time\" min=\"0\" max=\"{last}\" value=\"0\"></label>\n\
          <output id=\"now\" for=\"time\"></output>\n\
-         <ul id=\"queues\" aria-live=\"off\"></ul>\n</div>\n\
+         <ul id=\"queues\" aria-live=\"off\"><li>the links on which most packets wait are listed here</li></ul>\n</div>\n\
          <script type=\"application/json\" id=\"playback\">{data}</script>\n",
         escaped(&format!(
             "Play {}: color of a link is the share of time that it sends, its width grows with the \
