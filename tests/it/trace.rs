@@ -7,6 +7,7 @@ use collsim::engine::{Outcome, RunOptions, record};
 use collsim::report::trace::protobuf::{COUNTER, Event, File, SLICE_BEGIN, SLICE_END};
 use collsim::report::trace::{Trace, chrome, perfetto};
 use collsim::schedule::Collective;
+use collsim::units::Time;
 use prost::Message;
 use serde_json::Value;
 
@@ -32,6 +33,13 @@ fn traces() -> Vec<(Rig, Outcome, Trace)> {
     ]
 }
 
+/// Mean over a run of a curve that stays at each value until the next.
+fn mean(points: &[(Time, f64)], end: Time) -> f64 {
+    let until = points.iter().skip(1).map(|point| point.0).chain([end]);
+    let areas = points.iter().zip(until).map(|(&(from, value), to)| value * (to - from).as_ns());
+    areas.sum::<f64>() / end.as_ns()
+}
+
 #[test]
 fn boxes_of_a_track_do_not_overlap_and_add_up() {
     for (rig, outcome, trace) in traces() {
@@ -52,6 +60,12 @@ fn boxes_of_a_track_do_not_overlap_and_add_up() {
             };
             assert!((figure("busy_ns") - used.busy.as_ns()).abs() < 1e-6, "{label}");
             assert_eq!(figure("payload_bytes"), used.payload_bytes as f64, "{label}");
+            let curve = links.counters.iter().find(|one| one.name == format!("{label} sends"));
+            if let Some(curve) = curve {
+                let share = used.busy.as_ns() / outcome.ended.as_ns();
+                let mean = mean(&curve.points, outcome.ended) / 100.0;
+                assert!((mean - share).abs() < 0.005, "{label}: {mean} of {share}");
+            }
             seen += usize::from(track.is_some());
         }
         assert_eq!(seen, links.tracks.len());
