@@ -93,15 +93,15 @@ pub fn text(experts: &Experts) -> String {
         ]);
     }
     out += &table.write(TableFormat::Text);
+    let [gathers, scatters] = [taken(experts, 0), taken(experts, 1)];
+    let by = if gathers == scatters { gathers } else { format!("{gathers}; {scatters}") };
     let _ = writeln!(
         out,
         "\ntokens: of each rank; ranks: different ones that a token's experts lie on, by even routing; \
          sends: bytes\nthat leave a rank in dispatch; gathered: NCCL {} brings every token to every \
-         rank and adds the results\n({}, {}). Compute and routing skew are not in these figures; \
-         DeepEP was not measured on this machine.",
-        experts.nccl,
-        taken(experts, 0),
-        taken(experts, 1)
+         rank and adds the results\n({by}).\nCompute and uneven routing are not in these figures; no \
+         measured row of DeepEP checks them.",
+        experts.nccl
     );
     out
 }
