@@ -163,10 +163,13 @@ pub fn run(options: &CheckOptions) -> Result<CheckReport> {
             }),
         }
     }
+    let shares = mechanism::shares(&options.calibration);
     for (key, row) in &mut rows {
         let Some(Movement { shifts, slopes }) = movements.get(key) else { continue };
         row.constants_sigma = constants_sigma(shifts);
-        row.reach = BOUND * shifts.iter().map(|shift| shift.abs()).sum::<f64>();
+        let moved = shifts.iter().map(|shift| shift.abs());
+        let shares = slopes.iter().zip(&shares).map(|(slope, known)| slope.abs() * known);
+        row.reach = BOUND * moved.chain(shares).sum::<f64>();
         row.slopes.clone_from(slopes);
     }
     let rows = rows.into_iter().map(|(_, row)| row).collect();

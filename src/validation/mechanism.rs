@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use crate::fabric::calibration::{Constant, relative_uncertainty};
 use crate::fabric::{Calibration, DeviceClass};
 
 /// Constants that belong to one mechanism.
@@ -81,12 +82,7 @@ pub(super) fn moved(calibration: &Calibration, mechanism: usize) -> Calibration 
         let Some(sign) = slower(&constant.unit, name) else { continue };
         if of(class, name) == Some(mechanism) {
             let value = constant.value * (sign * STEP).exp();
-            moved.put(
-                class,
-                device,
-                name,
-                crate::fabric::calibration::Constant { value, ..constant.clone() },
-            );
+            moved.put(class, device, name, Constant { value, ..constant.clone() });
         }
     }
     moved
@@ -101,6 +97,19 @@ pub struct Nearest {
     pub share: f64,
     /// How many times slower its constants would have to be for the row; below 1: faster.
     pub slower: f64,
+}
+
+/// How well the shares of each mechanism are known that no group of constants for ranges moves, such as
+/// what of a link is usable: the relative standard deviation of the least known.
+pub(super) fn shares(calibration: &Calibration) -> Vec<f64> {
+    let mut known = vec![0.0; MECHANISMS.len()];
+    for (class, _, name, constant) in calibration.iter() {
+        let share = constant.unit == "1" && slower(&constant.unit, name).is_some();
+        if let Some(index) = of(class, name).filter(|_| share) {
+            known[index] = relative_uncertainty(constant.confidence).max(known[index]);
+        }
+    }
+    known
 }
 
 /// How a figure follows each mechanism: of logarithms, a unit of slowness.
@@ -158,6 +167,16 @@ mod tests {
                 assert!((ratio.ln() - by).abs() < 1e-12, "{place}");
             }
         }
+    }
+
+    #[test]
+    fn what_of_a_link_is_usable_may_be_off_too() {
+        let known = shares(&Calibration::embedded().expect("embedded"));
+        let at = |name: &str| MECHANISMS.iter().position(|one| one.name == name).expect("listed");
+        // Measured, and of some socket an estimate; launches are moved as times.
+        assert!((known[at("link rate")] - 0.04).abs() < 1e-12);
+        assert!((known[at("link between sockets")] - 0.25).abs() < 1e-12);
+        assert!(known[at("launch")] < 1e-12);
     }
 
     #[test]
