@@ -5,7 +5,9 @@ use clap::Args;
 use super::arguments::{ConstantsFrom, Form};
 use super::load;
 use super::output::{Failure, Outcome, Output, pretty};
+use super::progress::Progress;
 use crate::error::Error;
+use crate::report::plot::accuracy;
 use crate::report::table::{Table, TableFormat};
 use crate::validation::check::{self, CheckOptions, CheckReport};
 use crate::validation::{page, render};
@@ -28,6 +30,9 @@ pub(super) struct Options {
     /// Everything as JSON.
     #[arg(long)]
     json: bool,
+    /// Draw the errors by machine and regime into a file, too.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<String>,
 }
 
 /// Which measurements, and with which constants: of `check` and `calibrate`.
@@ -67,7 +72,10 @@ impl Rows {
 
 /// Runs the check and tells whether all is within its tolerance.
 pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Failure> {
-    let report = check::run(&options.rows.wanted()?)?;
+    let progress = Progress::counting();
+    let report = check::run(&options.rows.wanted()?, &|| progress.step());
+    progress.finish();
+    let report = report?;
     if report.rows.is_empty() {
         return Err(Error::request(
             "no measurement is left",
@@ -84,6 +92,9 @@ pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Fai
     } else {
         render::text(&report, options.verbose)
     };
+    if let Some(file) = &options.plot {
+        output.plain(&accuracy::picture(&report.rows).svg(), Some(file))?;
+    }
     output.text(&text)?;
     Ok(if report.passes() { Outcome::Done } else { Outcome::OutsideTolerance })
 }

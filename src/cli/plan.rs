@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::input::load_scenario;
 use crate::prediction::{CaseOptions, Choice, Machine};
 use crate::report::number::{short, signed_percent};
+use crate::report::plot::frontier::{Candidate, Frontier, picture};
 use crate::report::table::{Table, TableFormat};
 use crate::schedule::Collective;
 use crate::sweep::capacity::{Offer, Target, Tried, search};
@@ -43,6 +44,9 @@ pub(super) struct PlanOptions {
     /// Network model.
     #[arg(long, value_name = "MODEL", default_value = "packet")]
     fidelity: Model,
+    /// Draw price and time of what was tried into a file, too.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<String>,
     /// Everything as JSON.
     #[arg(long)]
     json: bool,
@@ -84,6 +88,10 @@ pub(super) fn plan(
     let plan = Plan { topology, scenario, choice: Choice::default() };
     start_threads(None)?;
     let tried = search(&plan, &offers, &target, &calibration, fidelity(options.fidelity))?;
+    if let Some(file) = &options.plot {
+        let drawn = picture(&frontier(&plan.topology.name, &target, &tried));
+        output.plain(&drawn.svg(), Some(file))?;
+    }
     let text = match options.json {
         true => format!("{:#}\n", json!({"target": target, "tried": tried})),
         false => plan_page(&plan.topology.name, &target, &tried),
@@ -103,6 +111,26 @@ fn offer(text: &str) -> Result<Offer> {
         }
     };
     Ok(Offer { edits: parse_edits(&[edits.to_owned()])?, price })
+}
+
+/// What was tried, as it is drawn.
+fn frontier(machine: &str, target: &Target, tried: &[Tried]) -> Frontier<'static> {
+    let candidates = tried.iter().filter_map(|one| {
+        let (ms, by) = one.found.as_ref().ok()?;
+        let edits = if one.edits.is_empty() { "as it is".to_owned() } else { one.edits.join("; ") };
+        let name = format!("{edits}, by {by}");
+        Some(Candidate { name, cost: one.price, time: *ms, range: None })
+    });
+    Frontier {
+        title: format!("What edits of {machine} cost and give"),
+        about: "Calls of a step by the fastest implementation. Joined: nothing that costs less is \
+                as fast."
+            .to_owned(),
+        cost: "price",
+        time: "ms a step",
+        most: Some(target.most_ms),
+        candidates: candidates.collect(),
+    }
 }
 
 fn plan_page(machine: &str, target: &Target, tried: &[Tried]) -> String {

@@ -52,7 +52,10 @@ pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result
             refuse_others(predict)?;
             start_threads(predict.threads)?;
             let subject = Subject::of(predict)?;
-            let picture = subject.draw(&[kind])?.remove(0);
+            let progress = Progress::counting();
+            let picture = subject.draw(&[kind], &|| progress.step());
+            progress.finish();
+            let picture = picture?.remove(0);
             output.plain(&picture.svg(), predict.out.as_deref())?;
         }
     }
@@ -141,15 +144,15 @@ impl<'a> Subject<'a> {
         Ok(Subject { asked, around, notes, sizes, bytes })
     }
 
-    /// What pictures are drawn from.
-    pub(super) fn study(&self) -> Study<'_> {
-        Study::new(self.asked.question(&self.around), self.sizes.clone(), self.bytes)
+    /// What pictures are drawn from; `progress` is told after each simulation.
+    pub(super) fn study<'b>(&'b self, progress: &'b (dyn Fn() + Sync)) -> Study<'b> {
+        Study::new(self.asked.question(&self.around), self.sizes.clone(), self.bytes, progress)
     }
 
-    fn draw(mut self, kinds: &[&Kind]) -> Result<Vec<Picture>> {
+    fn draw(mut self, kinds: &[&Kind], progress: &(dyn Fn() + Sync)) -> Result<Vec<Picture>> {
         // No picture shows them.
         self.around.wirings.clear();
-        let study = self.study();
+        let study = self.study(progress);
         kinds.iter().map(|kind| draw(kind, &study)).collect()
     }
 }
@@ -202,5 +205,5 @@ fn of_machine(entries: &[gallery::Entry]) -> Result<Vec<Picture>> {
     let calibration = load::calibration(&predict.machine.constants)?;
     let subject = Subject::on(&predict, loaded, calibration)?;
     let kinds = entries.iter().map(|entry| plot::find(entry.kind)).collect::<Result<Vec<_>>>()?;
-    subject.draw(&kinds)
+    subject.draw(&kinds, &|| {})
 }

@@ -1,4 +1,4 @@
-//! A row on the terminal while a long sweep runs; nothing when nobody looks.
+//! A row on the terminal while something long runs; nothing when nobody looks.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -6,7 +6,8 @@ use std::time::Instant;
 
 /// Counts what is done of a total.
 pub(super) struct Progress {
-    total: usize,
+    /// Where it is known beforehand.
+    total: Option<usize>,
     done: AtomicUsize,
     started: Instant,
     shown: bool,
@@ -14,8 +15,17 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Of so many parts.
-    #[expect(clippy::disallowed_methods, reason = "how long to wait is no result")]
     pub(super) fn new(total: usize) -> Progress {
+        Progress::started(Some(total))
+    }
+
+    /// Of parts whose number nobody knows beforehand.
+    pub(super) fn counting() -> Progress {
+        Progress::started(None)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "how long to wait is no result")]
+    fn started(total: Option<usize>) -> Progress {
         let shown = io::stderr().is_terminal();
         Progress { total, done: AtomicUsize::new(0), started: Instant::now(), shown }
     }
@@ -25,12 +35,15 @@ impl Progress {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         if self.shown && self.started.elapsed().as_secs() >= 1 {
             // A progress row that cannot be written is no reason to stop.
-            let _ = write!(io::stderr(), "\r{done}/{} cases", self.total);
+            let _ = match self.total {
+                Some(total) => write!(io::stderr(), "\r{done}/{total} cases"),
+                None => write!(io::stderr(), "\r{done} simulations"),
+            };
         }
     }
 
     /// Wipes the row.
-    pub(super) fn finish(self) {
+    pub(super) fn finish(&self) {
         if self.shown && self.started.elapsed().as_secs() >= 1 {
             let _ = write!(io::stderr(), "\r{:30}\r", "");
         }

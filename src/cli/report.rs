@@ -23,16 +23,19 @@ pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Fai
     refuse_others(predict)?;
     start_threads(predict.threads)?;
     let subject = Subject::of(predict)?;
-    let study = subject.study();
+    let progress = Progress::counting();
+    let tick = || progress.step();
+    let study = subject.study(&tick);
+    let prepared = if study.question.cases.is_empty() { Ok(()) } else { study.prepare() };
     let topology = &study.question.machine.topology;
     let told = Told {
         command: command(),
         notes: subject.notes.clone(),
         topology: topology_json::write(topology)?,
     };
-    let progress = Progress::new(Page::STEPS);
-    let page = Page::of(&study, &told, &|| progress.step())?;
+    let page = prepared.and_then(|()| Page::of(&study, &told));
     progress.finish();
+    let page = page?;
     let out = predict.out.as_deref();
     let as_html = out.is_some_and(|file| file.ends_with(".html") || file.ends_with(".htm"));
     let text = if as_html { html(&page) } else { markdown(&page, &topology.name) };

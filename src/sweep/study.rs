@@ -1,14 +1,14 @@
 //! What pictures and reports are drawn from: a question, answered part by part as parts are wanted,
 //! and each part once.
 
-use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 use super::answer::{Answer, Question};
 use super::in_parallel;
 use super::sizes::sweep;
 use crate::engine::{Outcome, RunOptions, Timeline, record};
 use crate::error::{Error, Result};
-use crate::measurement::{self, Observation, Run, library};
+use crate::measurement::{self, Launches, Observation, Run, library};
 use crate::prediction::breakdown::{Parts, Recorded, breakdown};
 use crate::prediction::{Case, CasePrediction};
 use crate::schedule::Schedule;
@@ -23,13 +23,15 @@ pub struct Study<'a> {
     pub sizes: Vec<u64>,
     /// Size of the call that is looked at closely, bytes.
     pub bytes: u64,
-    answer: OnceCell<Answer>,
-    sized: OnceCell<SizeTable>,
-    batches: OnceCell<SizeTable>,
-    check: OnceCell<Vec<CheckRow>>,
-    measured: OnceCell<Vec<Measured>>,
-    looked_at: OnceCell<Vec<CasePrediction>>,
-    calls: Vec<OnceCell<RecordedCall>>,
+    /// Told after each simulation that takes long.
+    progress: &'a (dyn Fn() + Sync),
+    answer: OnceLock<Answer>,
+    sized: OnceLock<SizeTable>,
+    batches: OnceLock<SizeTable>,
+    check: OnceLock<Vec<CheckRow>>,
+    measured: OnceLock<Vec<Measured>>,
+    looked_at: OnceLock<Vec<CasePrediction>>,
+    calls: Vec<OnceLock<RecordedCall>>,
 }
 
 /// Predictions over sizes.
@@ -50,6 +52,8 @@ pub struct Measured {
     pub bytes: u64,
     /// Time of the call, us.
     pub us: f64,
+    /// One process launched it on one GPU after another, outside a graph, which takes a time of its own.
+    pub in_turn: bool,
     /// File and line.
     pub id: String,
 }
@@ -75,26 +79,57 @@ pub struct RecordedCall {
     pub parts: Parts,
 }
 
+/// What a report shows, found out together.
+enum Part {
+    Sized,
+    Batches,
+    Answer,
+    Call(usize),
+}
+
 /// Sizes of [`Study::batches`]: 1 to 16 users.
 const BATCHES: u32 = 5;
 /// Calls that are recorded.
 const CALLS: u32 = 2;
 
 impl<'a> Study<'a> {
-    /// Of a question, with nothing found out yet.
-    pub fn new(question: Question<'a>, sizes: Vec<u64>, bytes: u64) -> Study<'a> {
+    /// Of a question, with nothing found out yet; `progress` is told after each simulation.
+    pub fn new(
+        question: Question<'a>,
+        sizes: Vec<u64>,
+        bytes: u64,
+        progress: &'a (dyn Fn() + Sync),
+    ) -> Study<'a> {
         Study {
-            calls: question.cases.iter().map(|_| OnceCell::new()).collect(),
+            calls: question.cases.iter().map(|_| OnceLock::new()).collect(),
             question,
             sizes,
             bytes,
-            answer: OnceCell::new(),
-            sized: OnceCell::new(),
-            batches: OnceCell::new(),
-            check: OnceCell::new(),
-            measured: OnceCell::new(),
-            looked_at: OnceCell::new(),
+            progress,
+            answer: OnceLock::new(),
+            sized: OnceLock::new(),
+            batches: OnceLock::new(),
+            check: OnceLock::new(),
+            measured: OnceLock::new(),
+            looked_at: OnceLock::new(),
         }
+    }
+
+    /// Finds out, all at once and so as fast as there are processors, what a whole report shows.
+    ///
+    /// # Errors
+    /// Those of the parts.
+    pub fn prepare(&self) -> Result<()> {
+        // What takes longest first.
+        let mut parts = vec![Part::Sized, Part::Batches, Part::Answer];
+        parts.extend((0..self.calls.len()).map(Part::Call));
+        in_parallel(&parts, |part| match *part {
+            Part::Sized => self.sized().map(drop),
+            Part::Batches => self.batches().map(drop),
+            Part::Answer => self.answer().map(drop),
+            Part::Call(case) => self.call(case).map(drop),
+        })?;
+        Ok(())
     }
 
     /// Everything of the first screen.
@@ -102,7 +137,11 @@ impl<'a> Study<'a> {
     /// # Errors
     /// As [`Question::answer`].
     pub fn answer(&self) -> Result<&Answer> {
-        once(&self.answer, || self.question.answer())
+        once(&self.answer, || {
+            let answer = self.question.answer();
+            (self.progress)();
+            answer
+        })
     }
 
     /// All cases over all sizes.
@@ -125,7 +164,7 @@ impl<'a> Study<'a> {
 
     fn table(&self, sizes: Vec<u64>) -> Result<SizeTable> {
         let Question { machine, cases, options, .. } = self.question;
-        let rows = sweep(machine, cases, &sizes, options, &|| {})?;
+        let rows = sweep(machine, cases, &sizes, options, self.progress)?;
         Ok(SizeTable { sizes, rows })
     }
 
@@ -137,7 +176,8 @@ impl<'a> Study<'a> {
         let found = once(&self.check, || {
             let topology = Some(self.question.machine.topology.name.clone());
             let calibration = self.question.machine.nominal.calibration.clone();
-            Ok(check::run(&CheckOptions { topology, ..CheckOptions::new(calibration) })?.rows)
+            let options = CheckOptions { topology, ..CheckOptions::new(calibration) };
+            Ok(check::run(&options, self.progress)?.rows)
         })?;
         Ok(found)
     }
@@ -149,10 +189,20 @@ impl<'a> Study<'a> {
     pub fn looked_at(&self) -> Result<&[CasePrediction]> {
         let found = once(&self.looked_at, || {
             let Question { machine, cases, options, .. } = self.question;
+            if let Some(known) = self.known_at(self.bytes) {
+                return Ok(known);
+            }
             let (cases, bytes): (Vec<&Case>, u64) = (cases.iter().collect(), self.bytes);
             in_parallel(&cases, |case| case.predict(machine, bytes, options))
         })?;
         Ok(found)
+    }
+
+    /// All cases at the size of a step, where the first screen was asked for before.
+    fn known_at(&self, bytes: u64) -> Option<Vec<CasePrediction>> {
+        let answer = self.answer.get().filter(|_| self.question.options.every_call.is_none())?;
+        let step = answer.steps.iter().position(|step| step.step.bytes == bytes)?;
+        Some(answer.rows.iter().map(|row| row[step].clone()).collect())
     }
 
     /// What was measured of such calls on this machine, with as many GPUs.
@@ -176,14 +226,14 @@ impl<'a> Study<'a> {
     fn measured_call(&self, observation: &Observation) -> Option<Measured> {
         let wanted = self.question.scenario.steps[0].collective;
         let ranks = self.question.options.gpus.len();
-        let (collective, gpus, bytes, ran) = match &observation.run {
+        let (collective, gpus, bytes, ran, launches) = match &observation.run {
             Run::Collective(call) => {
                 let ran = Some((call.algorithm, call.protocol.name()));
-                (call.collective, &call.gpus, call.bytes, ran)
+                (call.collective, &call.gpus, call.bytes, ran, call.launches)
             }
             // Other settings than NCCL's own are other questions.
             Run::Nccl(call) if call.peer_to_peer && call.settings.is_empty() => {
-                (call.collective, &call.gpus, call.bytes, None)
+                (call.collective, &call.gpus, call.bytes, None, call.launches)
             }
             _ => return None,
         };
@@ -191,8 +241,15 @@ impl<'a> Study<'a> {
             ran,
             bytes,
             us: observation.measured,
+            in_turn: matches!(launches, Launches::InTurn(_)),
             id: observation.id.clone(),
         })
+    }
+
+    /// What launching a kernel on every GPU in turn takes, us.
+    pub fn launches_us(&self) -> f64 {
+        let Question { machine, options, .. } = self.question;
+        machine.nominal.fabric.launches_in_turn(&options.gpus).as_us()
     }
 
     /// The fastest case at the size that is looked at.
@@ -233,6 +290,7 @@ impl<'a> Study<'a> {
         let run = RunOptions { calls: CALLS, ..RunOptions::default() };
         let fabric = &machine.nominal.fabric;
         let (outcome, timeline) = record(fabric, &schedule, run)?;
+        (self.progress)();
         let last = outcome.call_ends.len() - 1;
         let parts = breakdown(&Recorded {
             fabric,
@@ -254,7 +312,10 @@ impl<'a> Study<'a> {
 }
 
 /// The value of a cell, made when it is first wanted.
-fn once<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+///
+/// Two threads that want it at once both make it: none waits for another, which could be the one that
+/// it is to help.
+fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     if let Some(value) = cell.get() {
         return Ok(value);
     }

@@ -131,11 +131,11 @@ impl CheckReport {
     }
 }
 
-/// Reads, predicts, summarises.
+/// Reads, predicts, summarises; `progress` is told after each batch of simulations.
 ///
 /// # Errors
 /// Malformed tables, unknown topologies. A run that cannot be simulated is listed as unmatched.
-pub fn run(options: &CheckOptions) -> Result<CheckReport> {
+pub fn run(options: &CheckOptions, progress: &(dyn Fn() + Sync)) -> Result<CheckReport> {
     let Read { observations, mut skipped, notes } = observations(options)?;
     let representatives = representatives(&observations);
     let mut jobs = BTreeSet::new();
@@ -149,7 +149,7 @@ pub fn run(options: &CheckOptions) -> Result<CheckReport> {
             jobs.insert(job(observation, false));
         }
     }
-    let figures = simulate(&options.calibration, &jobs)?;
+    let figures = simulate(&options.calibration, &jobs, progress)?;
     let movements = movements(&representatives, &observations, &figures);
     let mut rows = Vec::new();
     for observation in observations {

@@ -74,7 +74,11 @@ fn topology(name: &str) -> Result<Topology> {
 ///
 /// # Errors
 /// Unknown topologies. A job that cannot be run has its reason in place of figures.
-pub(super) fn simulate(calibration: &Calibration, jobs: &BTreeSet<Job>) -> Result<Figures> {
+pub(super) fn simulate(
+    calibration: &Calibration,
+    jobs: &BTreeSet<Job>,
+    progress: &(dyn Fn() + Sync),
+) -> Result<Figures> {
     let mut calibrations = vec![calibration.clone()];
     for group in UncertaintyGroup::ALL {
         calibrations.push(calibration.perturbed(group, 1.0));
@@ -110,7 +114,11 @@ pub(super) fn simulate(calibration: &Calibration, jobs: &BTreeSet<Job>) -> Resul
     let simulated: Vec<_> = batches
         .into_par_iter()
         .with_max_len(1)
-        .flat_map_iter(|(jobs, calls)| run(&machines[&jobs[0].machine()], jobs, calls))
+        .flat_map_iter(|(jobs, calls)| {
+            let figures = run(&machines[&jobs[0].machine()], jobs, calls);
+            progress();
+            figures
+        })
         .collect();
     figures.extend(simulated);
     Ok(figures)

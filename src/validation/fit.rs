@@ -106,7 +106,7 @@ pub fn predict(
         run: observation.run.clone(),
     };
     let jobs: BTreeSet<Job> = observations.iter().map(job).collect();
-    let figures = figures::simulate(calibration, &jobs)?;
+    let figures = figures::simulate(calibration, &jobs, &|| {})?;
     let value = |observation: &Observation| {
         let done = figures.get(&job(observation))?.as_ref().ok()?;
         done.figures.get(observation.figure).copied().filter(|value| *value > 0.0)

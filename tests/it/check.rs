@@ -2,7 +2,8 @@
 
 use crate::bless::same_as_file;
 use collsim::fabric::Calibration;
-use collsim::report::plot::scatter;
+use collsim::report::plot::gallery::ACCURACY;
+use collsim::report::plot::{accuracy, scatter};
 use collsim::validation::cause::Causes;
 use collsim::validation::check::{CheckOptions, CheckReport, run};
 use collsim::validation::target::missed;
@@ -13,7 +14,7 @@ fn check(machine: Option<&str>, experiment: Option<&str>) -> CheckReport {
     let mut options = CheckOptions::new(Calibration::embedded().expect("calibration"));
     options.machine = machine.map(str::to_owned);
     options.experiment = experiment.map(str::to_owned);
-    run(&options).unwrap_or_else(|error| panic!("{error}"))
+    run(&options, &|| {}).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -52,6 +53,8 @@ fn groups_outside_tolerance_are_the_known_ones() {
     let report = report.judged_by(&residuals).expect("tolerances");
     same_as_file("docs/accuracy.md", &page::markdown(&report));
     same_as_file("docs/accuracy-scatter.svg", &scatter::picture(&report.rows).svg());
+    let picture = accuracy::picture(&report.rows).svg();
+    same_as_file(&format!("plots/{ACCURACY}"), &picture);
     let mut missed: Vec<(String, String)> = Vec::new();
     let mut seen: Vec<(String, String)> = Vec::new();
     for group in &report.groups {

@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 
 use collsim::input::topology_json;
+use collsim::report::plot::KINDS;
 use collsim::report::plot::gallery::ENTRIES;
 use collsim::report::plot::letters::width;
-use collsim::report::plot::{KINDS, style::WIDTH};
+use collsim::report::plot::style::{Ink, WIDTH};
 use collsim::topology::{Gpu, Link, NodeKind, Topology};
 
 use crate::bless::{file_text, same_as_file};
@@ -63,6 +64,9 @@ fn faults(name: &str, svg: &str) -> Vec<String> {
             }
         }
     }
+    for (line, text) in crossed(&tree, &texts) {
+        wrong.push(format!("{name}: a line {line:?} goes through `{text}`"));
+    }
     let shapes = ["polyline", "polygon", "rect", "circle"];
     let drawn = tree.descendants().filter(|node| shapes.contains(&node.tag_name().name()));
     if drawn.count() < 3 {
@@ -72,6 +76,136 @@ fn faults(name: &str, svg: &str) -> Vec<String> {
         wrong.push(format!("{name}: no number"));
     }
     wrong
+}
+
+/// Lines in the color of text that go through a text, which then cannot be read.
+fn crossed(tree: &roxmltree::Document<'_>, texts: &[Seen]) -> Vec<([f64; 4], String)> {
+    let ink = format!("#{:06X}", Ink::Text.colors().0);
+    let lines = tree.descendants().filter(|node| {
+        node.has_tag_name("polyline") && node.attribute("stroke") == Some(ink.as_str())
+    });
+    let mut found = Vec::new();
+    for line in lines {
+        let numbers = line.attribute("points").unwrap_or_default().split([' ', ',']);
+        let numbers: Vec<f64> =
+            numbers.filter_map(|n| n.parse::<f64>().ok()).map(|n| n / UNITS).collect();
+        let points: Vec<&[f64]> = numbers.chunks(2).collect();
+        for pair in points.windows(2) {
+            let segment = [pair[0][0], pair[0][1], pair[1][0], pair[1][1]];
+            let through = texts.iter().filter(|text| meets(segment, text.area));
+            found.extend(through.map(|text| (segment, text.text.clone())));
+        }
+    }
+    found
+}
+
+/// Whether a line from one point to another has a part in an area.
+fn meets([x0, y0, x1, y1]: [f64; 4], [left, top, right, bottom]: [f64; 4]) -> bool {
+    let (mut first, mut last) = (0.0_f64, 1.0_f64);
+    for (at, step, low, high) in [(x0, x1 - x0, left, right), (y0, y1 - y0, top, bottom)] {
+        if step.abs() < 1e-9 {
+            if at <= low || at >= high {
+                return false;
+            }
+            continue;
+        }
+        let (a, b) = ((low - at) / step, (high - at) / step);
+        (first, last) = (first.max(a.min(b)), last.min(a.max(b)));
+    }
+    first < last
+}
+
+/// The pictures of a report, by the name of their kind: all but `errors`.
+fn of_report(machine: &str, more: &[&str]) -> Vec<(String, String)> {
+    let name = format!("collsim-plots-{}-{}.html", std::process::id(), more.len());
+    let file = std::env::temp_dir().join(name);
+    let out = file.to_str().expect("UTF-8");
+    let run = simulate(&[&["report", "--topo", machine, "--out", out], more].concat());
+    assert_eq!(run.code, 0, "{machine} {more:?}: {}", run.err);
+    let page = std::fs::read_to_string(&file).expect("written");
+    let _ = std::fs::remove_file(&file);
+    let figures = page.split("<figure id=\"plot-").skip(1).map(|figure| {
+        let (name, rest) = figure.split_once('"').expect("a name");
+        let (_, svg) = rest.split_once("<svg").expect("a picture");
+        let (svg, _) = svg.split_once("</svg>").expect("it ends");
+        (name.to_owned(), format!("<svg{svg}</svg>"))
+    });
+    figures.collect()
+}
+
+/// What is wrong with the pictures of a report, which must be of these kinds and no others.
+fn faults_of_report(machine: &str, more: &[&str], kinds: &[&str]) -> Vec<String> {
+    let pictures = of_report(machine, more);
+    let mut drawn: Vec<&str> = pictures.iter().map(|picture| picture.0.as_str()).collect();
+    drawn.sort_unstable();
+    assert_eq!(drawn, kinds, "{machine}");
+    let each = pictures.iter().flat_map(|(kind, svg)| faults(&format!("{kind} of {machine}"), svg));
+    each.collect()
+}
+
+/// Kinds that a report shows, in the order of their names.
+fn kinds_of_report(calls: bool) -> Vec<&'static str> {
+    let shown = KINDS.iter().filter(|kind| kind.name != "errors" && (calls || !kind.of_calls));
+    let mut names: Vec<&str> = shown.map(|kind| kind.name).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Every kind of machine that people have: two wirings of eight GPUs, an NVSwitch, sixteen GPUs, a pair,
+/// one alone.
+#[test]
+fn every_kind_is_whole_on_every_kind_of_machine() {
+    let machines = [
+        ("rtxpro6000x8", true),
+        ("rtxpro6000x8-flat", true),
+        ("h100x8-nvswitch", true),
+        ("rtxpro6000x16-flat", true),
+        ("h200x2-nvlink-pair", true),
+        ("h200-host-link", false),
+    ];
+    let mut wrong = Vec::new();
+    for (machine, calls) in machines {
+        let call = ["-b", "1K", "-e", "4K", "-f", "4", "--algo", "ring,one_shot_push"];
+        wrong.extend(faults_of_report(machine, &call, &kinds_of_report(calls)));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Errors are of what was measured, which takes a check: of a machine with few measurements, of one without,
+/// and by machine and regime.
+#[test]
+fn pictures_of_errors_are_whole() {
+    let mut wrong = Vec::new();
+    for machine in ["rtx6000ada-x2-pcie", "v100x8-cube-mesh"] {
+        wrong.extend(faults(machine, &drawn(machine, "errors", &[])));
+    }
+    let file = std::env::temp_dir().join(format!("collsim-accuracy-{}.svg", std::process::id()));
+    let out = file.to_str().expect("UTF-8");
+    let rows = ["--machine", "wrx90-7955wx", "--experiment", "read"];
+    let run = simulate(&[&["check", "--plot", out], &rows[..]].concat());
+    assert!(run.code <= 1, "{}", run.err);
+    let svg = std::fs::read_to_string(&file).expect("drawn");
+    let _ = std::fs::remove_file(&file);
+    wrong.extend(faults("accuracy", &svg));
+    let shown = |text: &str| texts("accuracy", &svg).iter().any(|one| one.text.starts_with(text));
+    assert!(shown("by machine") && shown("by regime") && shown("latency, PCIe"), "{svg}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn prices_and_times_of_edits_are_drawn_whole() {
+    let file = std::env::temp_dir().join(format!("collsim-plan-{}.svg", std::process::id()));
+    let out = file.to_str().expect("UTF-8");
+    let plan = ["plan", "--topo", "rtxpro6000x8-direct", "--fidelity", "alpha_beta", "--plot", out];
+    let with = ["--with", "link:gpu0=gen4x8", "--with", "p2p=off = 2", "--with", "nps=2 = 0"];
+    let run = simulate(&[&plan[..], &["--target", "decode < 0.01 ms"], &with].concat());
+    assert_eq!(run.code, 0, "{}", run.err);
+    let svg = std::fs::read_to_string(&file).expect("drawn");
+    let _ = std::fs::remove_file(&file);
+    let wrong = faults("plan", &svg);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let shown = |text: &str| texts("plan", &svg).iter().any(|one| one.text.contains(text));
+    assert!(shown("to be met") && shown("as it is") && shown("p2p=off"), "{svg}");
 }
 
 /// Draws a kind with a small call of one size, or as told.
@@ -147,12 +281,9 @@ fn odd_machine() -> Topology {
 fn odd_machines_are_drawn_whole() {
     let odd = File::of(&odd_machine());
     let mut wrong = Vec::new();
-    let few = KINDS.iter().filter(|kind| kind.name != "errors").map(|kind| (kind.name, "0,1"));
-    let many = ["machine", "timeline", "contention"].map(|kind| (kind, "0-23"));
-    for (kind, gpus) in few.chain(many) {
+    for gpus in ["0,1", "0-23"] {
         let call = ["-b", "1K", "--gpus", gpus, "--algo", "ring,one_shot_push"];
-        let svg = drawn(odd.name(), kind, &call);
-        wrong.extend(faults(&format!("odd {kind} {gpus}"), &svg));
+        wrong.extend(faults_of_report(odd.name(), &call, &kinds_of_report(true)));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -64,17 +64,16 @@ const PICTURES: [&str; 10] = [
 ];
 
 impl Page {
-    /// The report of a study; `progress` is told after each picture.
+    /// The report of a study, all of which may have been found out before ([`Study::prepare`]).
     ///
     /// # Errors
     /// Those of the algorithms and the engine.
-    pub fn of(study: &Study<'_>, told: &Told, progress: &dyn Fn()) -> Result<Page> {
+    pub fn of(study: &Study<'_>, told: &Told) -> Result<Page> {
         let topology = &study.question.machine.topology;
         let mut page = Page { title: format!("collsim: {}", topology.name), blocks: Vec::new() };
         let calls = !study.question.cases.is_empty();
         page.summary(study, told)?;
         page.machine(study)?;
-        progress();
         if calls {
             page.numbers(study.answer()?, study);
         }
@@ -84,7 +83,6 @@ impl Page {
             if calls || !kind.of_calls {
                 page.picture(kind, study)?;
             }
-            progress();
         }
         if calls {
             page.sizes(study)?;
@@ -94,9 +92,6 @@ impl Page {
         page.again(study, told);
         Ok(page)
     }
-
-    /// Number of times that [`Page::of`] tells its progress.
-    pub const STEPS: usize = PICTURES.len() + 1;
 
     fn picture(&mut self, kind: &Kind, study: &Study<'_>) -> Result<()> {
         self.blocks.push(Block::Picture(kind.name, Box::new((kind.draw)(study)?)));
@@ -245,7 +240,8 @@ impl Page {
     fn misses(&mut self, answer: &Answer) {
         self.blocks.push(Block::Heading("Measured nearby"));
         if answer.nearby.is_empty() {
-            let text = "Nothing was published of such a machine that we hold.".to_owned();
+            let text = "No published figure that we hold is of such a machine and this question."
+                .to_owned();
             self.blocks.push(Block::Text(text));
             return;
         }
@@ -320,6 +316,6 @@ fn sentence(answer: &Answer, step: &StepAnswer, index: usize) -> String {
         let (title, time) = (&case.title, with_range(case.time_us));
         text.push_str(&format!(" NCCL by itself takes {title}: {time} us."));
     }
-    text.push_str(&format!(" What limits it: {}.", best.bottleneck.label()));
+    text.push_str(&format!(" What limits the fastest: {}.", best.bottleneck.label()));
     text
 }

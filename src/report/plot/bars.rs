@@ -35,7 +35,9 @@ pub(super) struct Bars<'a> {
 
 /// Height of a bar and of what is left between two, pixels.
 const BAR: f64 = 17.0;
-const GAP: f64 = 9.0;
+const GAP: f64 = 10.0;
+/// Half of the height of a range's ends, pixels.
+const WHISKER: f64 = 2.2;
 /// Room for the sum at the right, pixels.
 const SUM: f64 = 50.0;
 /// Most of the width that names take.
@@ -116,9 +118,11 @@ fn draw_bar(picture: &mut Picture, bars: &Bars<'_>, frame: &Frame, bar: &Bar, y:
     let mut end = frame.place_x(sum);
     if let Some((low, high)) = bar.range {
         let (low, high) = (frame.place_x(low), frame.place_x(high));
-        picture.line(vec![(low, middle), (high, middle)], Ink::Text, 1.2);
+        // Below the bar: across it the figures of short parts could not be read.
+        let at = y + BAR + WHISKER;
+        picture.line(vec![(low, at), (high, at)], Ink::Text, 1.2);
         for x in [low, high] {
-            picture.line(vec![(x, middle - 3.5), (x, middle + 3.5)], Ink::Text, 1.2);
+            picture.line(vec![(x, at - WHISKER), (x, at + WHISKER)], Ink::Text, 1.2);
         }
         end = end.max(high);
     }

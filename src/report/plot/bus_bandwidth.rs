@@ -4,6 +4,7 @@ use super::Kind;
 use super::lines::{Lines, picture};
 use super::picture::Picture;
 use crate::error::Result;
+use crate::report::number::short;
 use crate::sweep::Study;
 
 /// The kind.
@@ -20,13 +21,15 @@ fn draw(study: &Study<'_>) -> Result<Picture> {
     Ok(picture(&Lines {
         title: format!("Bus bandwidth of {}", super::subject(study)),
         about: format!(
-            "Bytes over time, times {factor:.3}, as nccl-tests counts it. Lines: predicted, with \
-             their 80 % range."
+            "Bytes over time, times {}, as nccl-tests counts it. Lines: predicted, with \
+             their 80 % range.",
+            short(factor)
         ),
         label: "GB/s (1e9 bytes a second)",
         value: &|us, bytes| bytes as f64 * factor / us / 1e3,
         log: false,
         table: study.sized()?,
         measured: study.measured()?,
+        launches_us: study.launches_us(),
     }))
 }

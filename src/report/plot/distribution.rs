@@ -47,8 +47,8 @@ const POINTS: usize = 60;
 const WIDE: f64 = 3.0;
 
 fn picture(title: &str, rows: &[(String, Range)]) -> Picture {
-    let about = "Log-normal, from the uncertainty of constants and 8 % that nothing explains; not the \
-                 jitter of calls. Bar: 80 %, dot: predicted.";
+    let about = "Log-normal, from how well constants are known and how far such predictions were off elsewhere; \
+                 not the jitter of calls. Bar: 80 %, dot: predicted.";
     let mut picture = Picture::new(title, about);
     let far = |range: &Range| (range.sigma() * WIDE).exp();
     let ends =

@@ -72,8 +72,8 @@ fn picture(title: &str, rows: &[ErrorRow]) -> Picture {
         "Nothing was measured on this machine.".to_owned()
     } else {
         format!(
-            "Blue: checks, {within} of {checked} between 0.8 and 1.25. Brown: constants were fitted \
-             to them. Black: median of the checks."
+            "Large dots: checks, {within} of {checked} between 0.8 and 1.25. Small dots: constants were \
+             fitted to them. Strokes: medians of the checks."
         )
     };
     let mut picture = Picture::new(title, &summary);
@@ -82,7 +82,7 @@ fn picture(title: &str, rows: &[ErrorRow]) -> Picture {
     let left = (MARGIN + 10.0 + names.fold(40.0, f64::max)).min(WIDTH * 0.5);
     let top = picture.top + 2.0;
     let frame = Frame {
-        x: axis(rows),
+        x: axis(rows.iter().flat_map(|row| row.checked.iter().chain(&row.fitted)).copied()),
         y: Axis::linear("", [0.0, 1.0], 1),
         left,
         right: WIDTH - MARGIN,
@@ -128,8 +128,7 @@ fn dots(picture: &mut Picture, frame: &Frame, ratios: &[f64], (y, radius): (f64,
 }
 
 /// Over all ratios, and at least a fifth to either side; the same to both.
-fn axis(rows: &[ErrorRow]) -> Axis {
-    let ratios = rows.iter().flat_map(|row| row.checked.iter().chain(&row.fitted));
+pub(super) fn axis(ratios: impl Iterator<Item = f64>) -> Axis {
     let far = ratios.map(|ratio| ratio.max(1.0 / ratio)).fold(1.5, f64::max).min(20.0) * 1.08;
     let inside = TICKS.iter().filter(|tick| (1.0 / far..=far).contains(&tick.0));
     Axis {

@@ -33,6 +33,10 @@ pub const ENTRIES: &[Entry] = &[
     entry("rtxpro6000x16-flat", "peers"),
 ];
 
+/// The picture of everything that was checked: drawn with `docs/accuracy.md` by the test that checks all,
+/// and by `simulate check --plot`, since that takes minutes.
+pub const ACCURACY: &str = "accuracy.svg";
+
 impl Entry {
     /// Name of its file.
     pub fn file_name(&self) -> String {
@@ -50,5 +54,8 @@ pub fn page(pictures: &[(String, String)]) -> String {
     for (file, title) in pictures {
         let _ = write!(out, "\n## {title}\n\n![{title}]({file})\n");
     }
+    let title = "Predicted over measured, by machine and regime";
+    let _ = write!(out, "\n## {title}\n\n`simulate check --plot {ACCURACY}`\n\n");
+    let _ = writeln!(out, "![{title}]({ACCURACY})");
     out
 }

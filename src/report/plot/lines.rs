@@ -3,7 +3,7 @@
 
 use super::axis::{Axis, BELOW, Frame, apart};
 use super::letters::{fitted, width};
-use super::picture::{Anchor, Picture, Shape, Words};
+use super::picture::{Anchor, Picture, Point, Shape, Words};
 use super::style::{HAIR, Ink, LABEL, LINE, MARGIN, SMALL, WIDTH};
 use crate::prediction::CasePrediction;
 use crate::report::number::{short, with_range};
@@ -26,6 +26,8 @@ pub(super) struct Lines<'a> {
     pub(super) table: &'a SizeTable,
     /// Measurements.
     pub(super) measured: &'a [Measured],
+    /// What launching a kernel on every GPU in turn takes, us.
+    pub(super) launches_us: f64,
 }
 
 /// Room for names at the right, pixels.
@@ -36,7 +38,8 @@ const HEIGHT: f64 = 300.0;
 /// Draws it.
 pub(super) fn picture(lines: &Lines<'_>) -> Picture {
     let changes = changes(lines.table);
-    let mut picture = Picture::new(&lines.title, &format!("{}{}", lines.about, told(&changes)));
+    let about = format!("{}{}{}", lines.about, told(&changes), launches(lines));
+    let mut picture = Picture::new(&lines.title, &about);
     let frame = frame(lines, &picture);
     frame.draw(&mut picture);
     for change in &changes {
@@ -141,12 +144,21 @@ fn draw_measured(picture: &mut Picture, lines: &Lines<'_>, frame: &Frame) {
             None => "NCCL by itself".to_owned(),
         };
         let (bytes, us) = (format_thousands(one.bytes), short(one.us));
-        picture.tip(Some(&series), format!("measured {what}: {bytes} B, {us} us ({})", one.id));
+        let how = if one.in_turn { ", GPUs launched in turn" } else { "" };
+        let tip = format!("measured {what}{how}: {bytes} B, {us} us ({})", one.id);
+        picture.tip(Some(&series), tip);
         let at = frame.place(one.bytes as f64, (lines.value)(one.us, one.bytes));
-        picture.add(Shape::Dot(at, 4.6, Ink::Paper));
-        picture.add(Shape::Dot(at, 3.4, ink));
-        picture.add(Shape::Ring(at, 4.6, ink));
+        mark(picture, at, ink, one.in_turn);
     }
+}
+
+/// The mark of a measurement: empty where launching may be what was measured.
+fn mark(picture: &mut Picture, at: Point, ink: Ink, in_turn: bool) {
+    picture.add(Shape::Dot(at, 4.6, Ink::Paper));
+    if !in_turn {
+        picture.add(Shape::Dot(at, 3.4, ink));
+    }
+    picture.add(Shape::Ring(at, 4.6, ink));
 }
 
 /// A name of an algorithm: without what stands in brackets where that is too long.
@@ -158,8 +170,8 @@ pub(super) fn short_name(title: &str, room: f64) -> String {
 
 /// The name of each line at its end.
 fn names(picture: &mut Picture, lines: &Lines<'_>, frame: &Frame, ends: &[f64]) {
-    let shown = shown(lines);
-    let room = if shown.is_empty() { 0.0 } else { 16.0 };
+    let legend = legend(lines);
+    let room = KEY * legend.len() as f64;
     let places = apart(ends, LABEL + 3.0, frame.top + 6.0 + room, frame.bottom - 2.0);
     for (case, (&end, &place)) in ends.iter().zip(&places).enumerate() {
         let title = &lines.table.rows[0][case].title;
@@ -174,17 +186,43 @@ fn names(picture: &mut Picture, lines: &Lines<'_>, frame: &Frame, ends: &[f64]) 
         let at = (elbow + 6.0, place);
         picture.words(Words::new(at, text, Anchor::Start, Ink::Series(case)));
     }
-    if shown.is_empty() {
-        return;
-    }
     picture.plain();
-    let at = (frame.right + 14.0, frame.top - 4.0);
-    picture.add(Shape::Dot(at, 3.4, Ink::Text));
-    picture.add(Shape::Ring(at, 4.6, Ink::Text));
+    for (row, (text, in_turn)) in legend.into_iter().enumerate() {
+        let at = (frame.right + 14.0, frame.top - 4.0 + KEY * row as f64);
+        mark(picture, at, Ink::Text, in_turn);
+        let words = Words::new((at.0 + 9.0, at.1), text, Anchor::Start, Ink::Muted);
+        picture.words(words.sized(SMALL));
+    }
+}
+
+/// From one row of the legend of marks to the next, pixels.
+const KEY: f64 = 15.0;
+
+/// What marks mean, of those that are drawn.
+fn legend(lines: &Lines<'_>) -> Vec<(&'static str, bool)> {
+    let shown = shown(lines);
     let foreign = shown.iter().any(|one| case_of(lines, one).is_none());
-    let text = if foreign { "measured (black: other)" } else { "measured" };
-    let words = Words::new((at.0 + 9.0, at.1), text, Anchor::Start, Ink::Muted);
-    picture.words(words.sized(SMALL));
+    let measured = if foreign { "measured (no line: other)" } else { "measured" };
+    let mut rows = Vec::new();
+    if shown.iter().any(|one| !one.in_turn) {
+        rows.push((measured, false));
+    }
+    if shown.iter().any(|one| one.in_turn) {
+        rows.push(("GPUs launched in turn", true));
+    }
+    rows
+}
+
+/// What is measured of calls that one process launches in turn, if such are drawn.
+fn launches(lines: &Lines<'_>) -> String {
+    match shown(lines).iter().any(|one| one.in_turn) {
+        true => format!(
+            " Empty marks: one process launched on one GPU after another, outside a graph. That alone \
+             takes {} us by our constants; lines are without it.",
+            short(lines.launches_us)
+        ),
+        false => String::new(),
+    }
 }
 
 /// Where the fastest changes.

@@ -1,12 +1,14 @@
 //! Pictures, one file a kind. A kind takes from a [`Study`] what it draws; how pictures look is in
 //! [`style`] alone.
 
+pub mod accuracy;
 pub mod axis;
 mod bars;
 mod bus_bandwidth;
 pub mod contention;
 mod distribution;
 pub mod errors;
+pub mod frontier;
 pub mod gallery;
 mod heat;
 mod latency;

@@ -23,5 +23,6 @@ fn draw(study: &Study<'_>) -> Result<Picture> {
         log: true,
         table: study.sized()?,
         measured: study.measured()?,
+        launches_us: study.launches_us(),
     }))
 }
