@@ -247,6 +247,9 @@ pub(super) enum Topo {
         /// Constants of its links and paths.
         #[command(flatten)]
         constants: ConstantsFrom,
+        /// Write to a file instead, as its ending says: .txt, .json, .dot, .svg.
+        #[arg(long, short, value_name = "FILE", conflicts_with = "json")]
+        out: Option<String>,
     },
     /// Write files of one machine, in any known form, as one topology file.
     Convert {

@@ -1,15 +1,18 @@
 //! `simulate topo`: machines.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use super::arguments::{ConstantsFrom, Topo};
 use super::load;
 use super::output::{Failure, Outcome, Output};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fabric::{CompileOptions, Fabric};
 use crate::input::{embedded, topology_json};
 use crate::report::assumptions::of_the_machine;
+use crate::report::dot::dot;
 use crate::report::machine::head;
+use crate::report::plot::machine::unloaded;
 use crate::report::table::{Table, TableFormat};
 use crate::topology::Topology;
 
@@ -18,7 +21,8 @@ pub(super) fn run(command: &Topo, output: &mut Output) -> std::result::Result<Ou
     let program = load::calibration(&ConstantsFrom::default())?;
     match command {
         Topo::List => output.text(&list()?)?,
-        Topo::Show { topo, assume, json, assumptions, constants } => {
+        Topo::Show { topo, assume, json, assumptions, constants, out } => {
+            let form = out.as_deref().map(form).transpose()?;
             let calibration = load::calibration(constants)?;
             let loaded = load::machine(&load::named(topo, assume), &calibration)?;
             if *json {
@@ -27,12 +31,21 @@ pub(super) fn run(command: &Topo, output: &mut Output) -> std::result::Result<Ou
             }
             let topology = loaded.topology;
             let fabric = Fabric::compile(&topology, &calibration, CompileOptions::default())?;
+            if let (Some(file), Some(form @ (Form::Json | Form::Dot | Form::Svg))) = (out, form) {
+                let text = match form {
+                    Form::Json => topology_json::write(&topology)?,
+                    Form::Dot => dot(&topology),
+                    _ => unloaded(&topology, &fabric).svg(),
+                };
+                output.plain(&text, Some(file))?;
+                return Ok(Outcome::Done);
+            }
             let mut text = show(&topology, &fabric);
             if *assumptions {
                 text.push('\n');
                 text.push_str(&of_the_machine(&topology));
             }
-            output.titled(&text, None)?;
+            output.titled(&text, out.as_deref())?;
         }
         Topo::Convert { topo, assume, out } => {
             let loaded = load::machine(&load::named(topo, assume), &program)?;
@@ -47,6 +60,35 @@ pub(super) fn run(command: &Topo, output: &mut Output) -> std::result::Result<Ou
         }
     }
     Ok(Outcome::Done)
+}
+
+/// How a machine is written.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Form {
+    Text,
+    Json,
+    Dot,
+    Svg,
+}
+
+/// Endings of files, with how a machine is written into them.
+const FORMS: [(&str, Form); 5] = [
+    ("txt", Form::Text),
+    ("json", Form::Json),
+    ("dot", Form::Dot),
+    ("gv", Form::Dot),
+    ("svg", Form::Svg),
+];
+
+/// The form that a file's name asks for.
+fn form(file: &str) -> Result<Form> {
+    let ending = Path::new(file).extension().and_then(|ending| ending.to_str()).unwrap_or("");
+    let found = FORMS.iter().find(|entry| entry.0.eq_ignore_ascii_case(ending));
+    found.map(|entry| entry.1).ok_or_else(|| {
+        let known: Vec<String> = FORMS.iter().map(|entry| format!(".{}", entry.0)).collect();
+        let message = format!("{file}: the form of a machine is told by the file's ending");
+        Error::request(message, format!("known: {}", known.join(", ")))
+    })
 }
 
 fn list() -> Result<String> {

@@ -4,6 +4,7 @@ pub mod assumptions;
 pub mod choose;
 pub mod compare;
 pub mod dispatch;
+pub mod dot;
 pub mod experts;
 pub mod explain;
 pub mod faults;

@@ -161,11 +161,14 @@ fn unmatched(semaphores: &BTreeMap<SemaphoreId, [Vec<&Span>; 2]>) -> Faults {
     faults
 }
 
+/// By whom, which share of how many blocks, and where that stands.
+type Stored<'a> = (u32, (u32, u32), &'a Span);
+
 /// Who stores packets into which chunks of scratch, and who reads them.
 #[derive(Default)]
 struct Packets<'a> {
     /// By rank and chunk: who stores, by which share of how many blocks.
-    stores: BTreeMap<(u32, u32), Vec<(u32, (u32, u32), &'a Span)>>,
+    stores: BTreeMap<(u32, u32), Vec<Stored<'a>>>,
     loads: Vec<((u32, u32), &'a Span)>,
 }
 

@@ -50,6 +50,11 @@ fn draw(study: &Study<'_>) -> Result<Picture> {
     Ok(picture(&machine.topology, fabric, &loads, &about))
 }
 
+/// The machine alone, nothing running.
+pub fn unloaded(topology: &Topology, fabric: &Fabric) -> Picture {
+    picture(topology, fabric, &vec![0.0; fabric.links.len()], "No load.")
+}
+
 /// Where nodes are.
 struct Layout {
     /// By node: its middle; nothing for what is not drawn.

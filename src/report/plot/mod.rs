@@ -14,7 +14,7 @@ mod heat;
 mod latency;
 pub mod letters;
 mod lines;
-mod machine;
+pub mod machine;
 mod pareto;
 mod peers;
 pub mod picture;

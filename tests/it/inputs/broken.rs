@@ -136,3 +136,34 @@ fn slips_in_what_is_stated() {
     refused(&run("sockets=0"), &["1 to 8"]);
     refused(&run("h200"), &["expected NAME=VALUE"]);
 }
+
+#[test]
+fn a_machine_is_written_as_the_files_ending_says() {
+    let folder = std::env::temp_dir().join(format!("collsim-shown-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let shown = |name: &str| {
+        let path = folder.join(name);
+        let run =
+            simulate(&["topo", "show", "rtxpro6000x8-flat", "--out", &path.to_string_lossy()]);
+        assert_eq!(run.code, 0, "{}", run.err);
+        fs::read_to_string(path).expect("written")
+    };
+    assert!(shown("m.txt").contains("GPU7"));
+    let topology = collsim::input::topology_json::parse("m.json", &shown("m.json")).expect("JSON");
+    assert_eq!(topology.name, "rtxpro6000x8-flat");
+    let dot = shown("m.dot");
+    // Every node once, every link once, and a line from a socket to each bridge and memory of it.
+    let inside = |kind: &collsim::topology::NodeKind| {
+        use collsim::topology::NodeKind::{HostBridge, HostMemory};
+        matches!(kind, HostBridge(_) | HostMemory(_))
+    };
+    assert!(dot.starts_with("graph \"rtxpro6000x8-flat\" {\n") && dot.ends_with("}\n"), "{dot}");
+    assert_eq!(dot.matches("[shape=").count(), topology.nodes.len());
+    let joined = topology.nodes.iter().filter(|node| inside(&node.kind)).count();
+    assert_eq!(dot.matches(" -- ").count(), topology.links.len() + joined);
+    let svg = shown("m.svg");
+    assert!(svg.contains("<svg") && svg.contains("No load.") && svg.contains("GPU"), "{svg}");
+    let run = simulate(&["topo", "show", "rtxpro6000x8-flat", "--out", "m.png"]);
+    refused(&run, &["the form of a machine is told by the file's ending", ".svg"]);
+    fs::remove_dir_all(&folder).expect("gone");
+}

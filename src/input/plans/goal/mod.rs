@@ -329,7 +329,9 @@ impl<'a> Reader<'a> {
     /// Gives each message a tag of its own: the sends of a tag and the receives of it belong together
     /// in the order of the file.
     fn join(&mut self) {
-        let mut messages: BTreeMap<(u32, u32, u32), [Vec<(usize, usize)>; 2]> = BTreeMap::new();
+        // Sends and receives by sender, receiver and tag, each by rank and statement.
+        type Sides = [Vec<(usize, usize)>; 2];
+        let mut messages: BTreeMap<(u32, u32, u32), Sides> = BTreeMap::new();
         for (rank, found) in self.ranks.iter().enumerate() {
             for (at, statement) in found.iter().flat_map(|rank| &rank.statements).enumerate() {
                 let (way, side) = match statement.act {
