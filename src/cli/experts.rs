@@ -27,7 +27,7 @@ pub(super) struct Options {
     /// GPUs in the order of ranks; left out: all of the machine.
     #[arg(long, value_name = "0,1,4-7", value_parser = parse_gpus, default_value = "")]
     gpus: std::vec::Vec<u32>,
-    /// The model whose layer it is, of `scenarios/models.json`.
+    /// The model whose layer it is; of an unknown name all are listed.
     #[arg(long, value_name = "NAME", default_value = "deepseek-v3")]
     model: String,
     /// Tokens that each rank brings.

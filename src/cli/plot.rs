@@ -81,7 +81,7 @@ fn alone(predict: &Predict, name: &str) -> Result<()> {
     }
     Err(Error::request(
         format!("plot {name} is of the program's own machines and constants"),
-        "it takes --out and -j only; one picture of your machine: simulate plot time --topo ..",
+        "it takes --out and -j only; one picture of your machine: `simulate plot time --topo MACHINE`",
     ))
 }
 

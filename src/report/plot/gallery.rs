@@ -34,7 +34,7 @@ pub const ENTRIES: &[Entry] = &[
 ];
 
 /// The picture of everything that was checked: drawn with `docs/accuracy.md` by the test that checks all,
-/// and by `simulate check --plot`, since that takes minutes.
+/// and by `simulate check --plot FILE.svg`, since that takes minutes.
 pub const ACCURACY: &str = "accuracy.svg";
 
 impl Entry {
