@@ -1,7 +1,7 @@
 //! The `simulate` program: arguments in, an answer out, an exit code.
 //!
 //! 0: answered. 1: a check is outside its tolerance. 2: the input or the request cannot be met, or
-//! the answer cannot be written. 101: a bug of ours.
+//! the answer cannot be written. 130: stopped by Ctrl-C, what was done is kept. 101: a bug of ours.
 
 use std::process::ExitCode;
 

@@ -48,6 +48,10 @@ pub(super) enum Command {
     /// A grid of cases into a file of rows: plan, run, status, merge.
     #[command(subcommand)]
     Sweep(super::sweep::Sweep),
+    /// Classic questions, answered: which there are, or one of them.
+    Ask(super::ask::Options),
+    /// Which constant and which link matter most to a call.
+    Sensitivity(super::sensitivity::Options),
     /// The cheapest edits that meet a target.
     Plan(super::plan::PlanOptions),
     /// Which GPUs in which order, and which implementation at which size.

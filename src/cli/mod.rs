@@ -1,6 +1,7 @@
 //! Arguments and nothing else: one file a subcommand.
 
 mod arguments;
+mod ask;
 mod calibrate;
 mod check;
 mod choose;
@@ -18,9 +19,11 @@ mod predict;
 mod progress;
 mod replay;
 mod report;
+mod rows;
 mod scenarios;
 mod schedule;
 mod select;
+mod sensitivity;
 mod stage;
 mod step;
 mod sweep;
@@ -45,6 +48,8 @@ pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failur
         Some(Command::Step(options)) => step::run(options, output),
         Some(Command::Experts(options)) => experts::run(options, output),
         Some(Command::Sweep(command)) => sweep::run(command, output),
+        Some(Command::Ask(options)) => ask::run(options, output),
+        Some(Command::Sensitivity(options)) => sensitivity::run(options, output),
         Some(Command::Plan(options)) => plan::plan(options, output),
         Some(Command::Place(options)) => plan::run_place(options, output),
         Some(Command::Edits) => compare::list(output),

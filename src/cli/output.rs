@@ -18,6 +18,8 @@ pub enum Outcome {
     Done,
     /// Answered, and a check is outside its tolerance.
     OutsideTolerance,
+    /// Stopped by the person or the batch system; what was done is kept.
+    Stopped,
 }
 
 /// Why it did not.
@@ -124,6 +126,7 @@ impl Output {
         match outcome {
             Ok(Outcome::Done) => ExitCode::SUCCESS,
             Ok(Outcome::OutsideTolerance) => ExitCode::from(1),
+            Ok(Outcome::Stopped) => ExitCode::from(130),
             Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => {
                 ExitCode::SUCCESS
             }

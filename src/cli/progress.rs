@@ -11,6 +11,8 @@ pub(super) struct Progress {
     done: AtomicUsize,
     started: Instant,
     shown: bool,
+    /// Minutes of which a log has been told.
+    minutes: AtomicU64,
 }
 
 impl Progress {
@@ -26,26 +28,41 @@ impl Progress {
 
     #[expect(clippy::disallowed_methods, reason = "how long to wait is no result")]
     fn started(total: Option<usize>) -> Progress {
-        let shown = io::stderr().is_terminal();
-        Progress { total, done: AtomicUsize::new(0), started: Instant::now(), shown }
+        let (shown, started) = (io::stderr().is_terminal(), Instant::now());
+        let (done, minutes) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Progress { total, done, started, shown, minutes }
     }
 
-    /// One more is done; told once the whole has taken a second.
+    /// One more is done; told on a terminal once the whole has taken a second, in a log once a minute.
     pub(super) fn step(&self) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.shown && self.started.elapsed().as_secs() >= 1 {
-            // A progress row that cannot be written is no reason to stop.
-            let _ = match self.total {
-                Some(total) => write!(io::stderr(), "\r{done}/{total} cases"),
-                None => write!(io::stderr(), "\r{done} simulations"),
-            };
+        let seconds = self.started.elapsed().as_secs_f64();
+        // A progress row that cannot be written is no reason to stop.
+        if self.shown && seconds >= 1.0 {
+            let _ = write!(io::stderr(), "\r{:60}", self.text(done, seconds));
+        } else if !self.shown {
+            let minute = (seconds / 60.0) as u64;
+            if self.minutes.fetch_max(minute, Ordering::Relaxed) < minute {
+                let _ = writeln!(io::stderr(), "{}", self.text(done, seconds));
+            }
         }
+    }
+
+    /// How much is done, how fast, and how long the rest takes at that rate.
+    fn text(&self, done: usize, seconds: f64) -> String {
+        let rate = done as f64 / seconds;
+        let Some(total) = self.total else {
+            return format!("{done} simulations, {rate:.1}/s");
+        };
+        let left = (total.saturating_sub(done) as f64 / rate).ceil() as u64;
+        let (minutes, seconds) = (left / 60, left % 60);
+        format!("{done}/{total} cases, {rate:.1}/s, {minutes}:{seconds:02} left")
     }
 
     /// Wipes the row.
     pub(super) fn finish(&self) {
         if self.shown && self.started.elapsed().as_secs() >= 1 {
-            let _ = write!(io::stderr(), "\r{:30}\r", "");
+            let _ = write!(io::stderr(), "\r{:60}\r", "");
         }
     }
 }

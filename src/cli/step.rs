@@ -308,6 +308,10 @@ impl Asked<'_> {
         let mut told: Vec<String> = side.notes.clone();
         let (model, layout) = (&self.model, &self.layout);
         told.push(format!("calls as vLLM and SGLang make them; {}", model.source));
+        if !model.recalled.is_empty() {
+            let which = model.recalled.join(", ").replace('_', " ");
+            told.push(format!("recalled, no source at hand: {which} of {}", model.title));
+        }
         told.extend(model.doubt.iter().map(|doubt| format!("not certain: {doubt}")));
         if model.vocabulary.is_none() {
             told.push(

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::predict::start_threads;
 use super::progress::Progress;
+use super::rows;
 use crate::error::{Error, Result};
 use crate::input::{load_scenario, read_text, topology_json};
 use crate::report::hash::{calibration_hash, fnv1a, hex};
@@ -46,6 +48,17 @@ pub(super) enum Sweep {
         #[arg(required = true)]
         files: Vec<String>,
     },
+    /// Write the rows as comma-separated values.
+    Csv(rows::CsvOptions),
+    /// Builds that no other beats in both price and time, by size.
+    Pareto(rows::PriceOptions),
+    /// The cheapest build on which a call is fast enough.
+    Cheapest(rows::CheapestOptions),
+    /// What each edit does, over builds that differ in it alone.
+    Effects {
+        /// The rows.
+        file: String,
+    },
 }
 
 /// Options of `sweep run`.
@@ -70,7 +83,7 @@ pub(super) struct RunOptions {
 /// Largest plan, bytes.
 const PLAN_LIMIT: u64 = 4 << 20;
 /// Cases between two writes.
-const BATCH: u64 = 512;
+const BATCH: u64 = 64;
 const VERSION: u32 = 1;
 
 fn share(text: &str) -> std::result::Result<(u64, u64), String> {
@@ -87,13 +100,23 @@ pub(super) fn run(command: &Sweep, output: &mut Output) -> std::result::Result<O
             let (loaded, _) = loaded(plan, &ConstantsFrom::default())?;
             output.text(&format!("{plan}: {} cases\n", format_thousands(loaded.count()?)))?;
         }
-        Sweep::Run(options) => output.text(&run_plan(options)?)?,
+        Sweep::Run(options) => match run_plan(options)? {
+            Ended::Done(text) => output.text(&text)?,
+            Ended::Stopped(text) => {
+                output.note(&text)?;
+                return Ok(Outcome::Stopped);
+            }
+        },
         Sweep::Status { files } => {
             for file in files {
                 output.text(&status(file)?)?;
             }
         }
         Sweep::Merge { out, files } => output.text(&merge(out, files)?)?,
+        Sweep::Csv(options) => output.text(&rows::csv(options)?)?,
+        Sweep::Pareto(options) => output.text(&rows::pareto(options)?)?,
+        Sweep::Cheapest(options) => output.text(&rows::cheapest(options)?)?,
+        Sweep::Effects { file } => output.text(&rows::effects(file)?)?,
     }
     Ok(Outcome::Done)
 }
@@ -140,39 +163,69 @@ fn header(name: &str, cases: u64, share: (u64, u64)) -> String {
     format!("{value}\n")
 }
 
-fn cannot(what: &str, file: &str, error: &std::io::Error) -> Error {
+pub(super) fn cannot(what: &str, file: &str, error: &std::io::Error) -> Error {
     Error::request(
         format!("cannot {what} {file}: {error}"),
         "mend the cause (directory, permissions, space) and run the same command: it goes on",
     )
 }
 
-fn run_plan(options: &RunOptions) -> Result<String> {
+/// How a run ended, in words.
+enum Ended {
+    Done(String),
+    Stopped(String),
+}
+
+/// Ctrl-C, or a batch system that ends the job, asks to stop.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// A file of rows is an ordinary one: what a device gives has no end.
+pub(super) fn ordinary(file: &str) -> Result<()> {
+    if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
+        let help = "name a file, such as rows.jsonl";
+        return Err(Error::request(format!("{file} is no ordinary file"), help));
+    }
+    Ok(())
+}
+
+fn run_plan(options: &RunOptions) -> Result<Ended> {
     let (loaded, name) = loaded(&options.plan, &options.constants)?;
     let share = options.shard.or_else(slurm).unwrap_or((0, 1));
     let cases = loaded.count()?;
     let own = shard(cases, share.0, share.1);
     let head = header(&name, cases, share);
     let out = options.out.as_str();
+    let part = format!("{out}.part");
+    ordinary(out)?;
+    ordinary(&part)?;
     if Path::new(out).exists() {
         let (found, rows) = read_head(out)?;
         if found == head && rows == own.end - own.start {
-            return Ok(format!("{out}: finished before, nothing to do\n"));
+            return Ok(Ended::Done(format!("{out}: finished before, nothing to do\n")));
         }
         let help = "name another file, or remove this one";
         return Err(Error::request(format!("{out} is there and not of this plan"), help));
     }
-    let part = format!("{out}.part");
     let (mut file, done) = open(&part, &head, own.end - own.start)?;
     start_threads(options.threads)?;
-    rows(&loaded, own.start + done..own.end, &mut file, &part)?;
+    ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)).map_err(|error| {
+        Error::request(format!("cannot watch for Ctrl-C: {error}"), "report this")
+    })?;
+    let end = run_cases(&loaded, own.start + done..own.end, &mut file, &part)?;
+    if end < own.end {
+        let [there, all] = [end - own.start, own.end - own.start].map(format_thousands);
+        let text =
+            format!("stopped: {there} of {all} cases are in {part}; the same command goes on");
+        return Ok(Ended::Stopped(text));
+    }
     file.sync_all().map_err(|error| cannot("write", &part, &error))?;
     fs::rename(&part, out).map_err(|error| cannot("rename", &part, &error))?;
     let went_on = match done {
         0 => String::new(),
         done => format!(", {} of them from a run before", format_thousands(done)),
     };
-    Ok(format!("{out}: {} cases{went_on}\n", format_thousands(own.end - own.start)))
+    let all = format_thousands(own.end - own.start);
+    Ok(Ended::Done(format!("{out}: {all} cases{went_on}\n")))
 }
 
 /// The file to go on with, after its last whole row, and the rows it has.
@@ -209,29 +262,34 @@ fn open(part: &str, head: &str, most: u64) -> Result<(File, u64)> {
     Ok((file, rows))
 }
 
-/// Runs cases and appends their rows in order.
-fn rows(loaded: &Loaded, cases: Range<u64>, file: &mut File, part: &str) -> Result<()> {
+/// Runs cases and appends their rows in order; gives back the first that was not run, which is the end
+/// unless it was stopped.
+fn run_cases(loaded: &Loaded, cases: Range<u64>, file: &mut File, part: &str) -> Result<u64> {
     let progress = Progress::new((cases.end - cases.start) as usize);
     let (mut at, mut pool) = (cases.start, Pool::new());
-    while at < cases.end {
+    while at < cases.end && !STOP.load(Ordering::Relaxed) {
         let some = at..(at + BATCH).min(cases.end);
-        pool = loaded.pool(some.clone(), pool);
-        let numbers: Vec<u64> = some.clone().collect();
-        let lines = in_parallel(&numbers, |&case| {
-            let row = loaded.row(case, &pool);
+        pool = loaded.pool(some.clone(), pool)?;
+        let numbers: Vec<u64> = some.collect();
+        let rows = in_parallel(&numbers, |&case| {
+            let stopped = STOP.load(Ordering::Relaxed);
+            let row = (!stopped).then(|| loaded.row(case, &pool) + "\n");
             progress.step();
-            Ok(row + "\n")
+            Ok(row)
         })?;
-        let written = file.write_all(lines.concat().as_bytes()).and_then(|()| file.sync_data());
+        // Rows behind one that was not run are run again: a file has no holes.
+        let rows: Vec<String> = rows.into_iter().map_while(|row| row).collect();
+        let written = file.write_all(rows.concat().as_bytes()).and_then(|()| file.sync_data());
         written.map_err(|error| cannot("write", part, &error))?;
-        at = some.end;
+        at += rows.len() as u64;
     }
     progress.finish();
-    Ok(())
+    Ok(at)
 }
 
 /// First line and number of whole rows of a file.
 fn read_head(file: &str) -> Result<(String, u64)> {
+    ordinary(file)?;
     let told = |error: std::io::Error| cannot("read", file, &error);
     let mut reader = BufReader::new(File::open(file).map_err(told)?);
     let mut head = String::new();
@@ -248,7 +306,7 @@ fn read_head(file: &str) -> Result<(String, u64)> {
 }
 
 /// Plan, cases and shard of a first line.
-fn parsed(file: &str, head: &str) -> Result<(String, u64, u64, u64)> {
+pub(super) fn parsed(file: &str, head: &str) -> Result<(String, u64, u64, u64)> {
     let value: Value = serde_json::from_str(head).unwrap_or_default();
     let number = |value: &Value| value.as_u64();
     let found = || {
@@ -272,6 +330,7 @@ fn status(file: &str) -> Result<String> {
 }
 
 fn merge(out: &str, files: &[String]) -> Result<String> {
+    ordinary(out)?;
     let mut shards: Vec<(u64, &str)> = Vec::new();
     let mut first: Option<(String, u64, u64)> = None;
     for file in files {
@@ -319,4 +378,23 @@ fn merge(out: &str, files: &[String]) -> Result<String> {
     };
     joined().map_err(|error| cannot("write", out, &error))?;
     Ok(format!("{out}: {} cases of {count} shards\n", format_thousands(cases)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told() {
+        let plan = std::env::temp_dir().join(format!("collsim-full-{}", std::process::id()));
+        let text = r#"{"schema_version": 1, "machines": ["h200x2-nvlink-pair"], "sizes": [1024],
+            "scenario": "kimi-k25-tp8", "algorithms": ["ring:LL"], "network_model": "alpha_beta"}"#;
+        fs::write(&plan, text).expect("writable");
+        let (of, from) = (plan.to_string_lossy(), ConstantsFrom::default());
+        let (loaded, _) = loaded(&of, &from).expect("a plan");
+        fs::remove_file(&plan).expect("ours");
+        let mut full = OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+        let error = run_cases(&loaded, 0..1, &mut full, "rows.part").expect_err("it is full");
+        assert!(error.to_string().starts_with("cannot write rows.part: No space"), "{error}");
+    }
 }

@@ -13,6 +13,7 @@ mod machine;
 pub mod nccl_xml;
 mod places;
 pub mod plans;
+pub mod questions;
 mod read;
 pub mod render;
 pub mod scenario;

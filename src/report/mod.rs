@@ -1,5 +1,6 @@
 //! Answers -> what people read.
 
+pub mod ask;
 pub mod assumptions;
 pub mod choose;
 pub mod compare;

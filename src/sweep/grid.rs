@@ -7,15 +7,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::in_parallel;
 use super::plan::{Plan, Prepared, Terms, parse_edits};
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
 use crate::prediction::choice::protocol;
-use crate::prediction::{Case, CaseOptions, Choice, Machine};
+use crate::prediction::{Case, CaseOptions, Choice, InPlace, Machine};
 use crate::topology::Topology;
 use crate::units::format_thousands;
-use crate::workload::Scenario;
+use crate::workload::{Arrival, Drawn, Scenario, Step};
 
 /// What is asked, as a file has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +36,9 @@ pub struct Grid {
     pub sizes: Vec<u64>,
     /// Implementations, such as `ring:LL` or `one_shot_pull`.
     pub algorithms: Vec<String>,
+    /// Seeds of drawn arrivals; left out: the scenario's own.
+    #[serde(default)]
+    pub seeds: Vec<u64>,
     /// Network model: `packet`, `max_min` or `alpha_beta`.
     pub network_model: String,
     /// Without declared regimes.
@@ -68,8 +72,17 @@ struct Ready {
     options: CaseOptions,
     /// By algorithm of the grid.
     cases: Vec<std::result::Result<Case, String>>,
-    /// By size of the grid: what edits of the workload make of it.
-    bytes: Vec<u64>,
+    /// By size of the grid: a call of it, as edits of the workload make it.
+    steps: Vec<Step>,
+}
+
+/// What a case came to.
+struct Found {
+    bytes: u64,
+    /// A call of ranks that come together.
+    us: f64,
+    /// The calls of a step whose ranks do not.
+    stay: Option<InPlace>,
 }
 
 /// Machines that a run has worked out and still needs.
@@ -82,7 +95,9 @@ impl Grid {
     /// None at all, or more than [`CASES_MAX`].
     pub fn count(&self, sizes: usize) -> Result<u64> {
         let axes = self.edits.iter().map(Vec::len);
-        let all = [self.machines.len(), sizes, self.algorithms.len()].into_iter().chain(axes);
+        let seeds = self.seeds.len().max(1);
+        let all =
+            [self.machines.len(), sizes, seeds, self.algorithms.len()].into_iter().chain(axes);
         let count = all.fold(1_u128, |count, axis| count.saturating_mul(axis as u128));
         if count == 0 {
             return Err(Error::request(
@@ -128,6 +143,13 @@ impl Loaded {
                 .iter()
                 .try_for_each(|text| parse_edits(std::slice::from_ref(text)).map(|_| ()))?;
         }
+        let drawn = |step: &Step| matches!(step.arrival, Some(Arrival::Drawn(_)));
+        if !grid.seeds.is_empty() && !scenario.steps.iter().all(drawn) {
+            return Err(Error::request(
+                format!("seeds draw arrivals, and scenario {} has none drawn", scenario.name),
+                "leave `seeds` out, or give its steps an arrival (docs/scenario-files.md)",
+            ));
+        }
         let sizes = match grid.sizes.is_empty() {
             true => scenario.steps.len(),
             false => grid.sizes.len(),
@@ -146,16 +168,22 @@ impl Loaded {
 
     /// Cases of one machine with one list of edits: they follow each other.
     fn of_one_machine(&self) -> u64 {
-        (self.sizes * self.grid.algorithms.len()) as u64
+        (self.sizes * self.grid.seeds.len().max(1) * self.grid.algorithms.len()) as u64
     }
 
     /// Works out the machines that these cases need, keeping those of `pool` that they share.
-    pub fn pool(&self, cases: std::ops::Range<u64>, pool: Pool) -> Pool {
+    ///
+    /// # Errors
+    /// None: a machine that cannot be is one whose cases fail.
+    pub fn pool(&self, cases: std::ops::Range<u64>, pool: Pool) -> Result<Pool> {
         let each = self.of_one_machine();
         let (first, last) = (cases.start / each, cases.end.saturating_sub(1) / each);
-        let kept = |at: u64| pool.get(&at).cloned();
-        let one = |at: u64| (at, kept(at).unwrap_or_else(|| Arc::new(self.work_out(at))));
-        (first..=last).map(one).collect()
+        let wanted: Vec<u64> = (first..=last).collect();
+        let one = |&at: &u64| {
+            let kept = pool.get(&at).cloned();
+            Ok((at, kept.unwrap_or_else(|| Arc::new(self.work_out(at)))))
+        };
+        Ok(in_parallel(&wanted, one)?.into_iter().collect())
     }
 
     fn work_out(&self, at: u64) -> Worked {
@@ -203,24 +231,28 @@ impl Loaded {
             .iter()
             .map(|name| case(name).map_err(|error: Error| error.to_string()));
         let cases = cases.collect();
-        let bytes = match self.grid.sizes.is_empty() {
-            true => scenario.steps.iter().map(|step| step.bytes).collect(),
+        let steps = match self.grid.sizes.is_empty() {
+            true => scenario.steps,
             false => {
                 // Edits of the workload change the listed sizes as they change its first step.
                 let of = |scenario: &Scenario| u128::from(scenario.steps[0].bytes);
                 let scaled = |size: &u64| u128::from(*size) * of(&scenario) / of(&self.scenario);
-                self.grid.sizes.iter().map(|size| scaled(size).clamp(1, 1 << 40) as u64).collect()
+                let bytes = |size| scaled(size).clamp(1, 1 << 40) as u64;
+                let step = |size| Step { bytes: bytes(size), ..scenario.steps[0].clone() };
+                self.grid.sizes.iter().map(step).collect()
             }
         };
-        Ok(Ready { machine, options, cases, bytes })
+        Ok(Ready { machine, options, cases, steps })
     }
 
     /// The row of a case, a line of JSON; a case that fails is a row with its error.
     pub fn row(&self, case: u64, pool: &Pool) -> String {
         let each = self.of_one_machine();
         let (at, within) = (case / each, (case % each) as usize);
-        let (size, algorithm) =
+        let (rest, algorithm) =
             (within / self.grid.algorithms.len(), within % self.grid.algorithms.len());
+        let seeds = self.grid.seeds.len().max(1);
+        let (size, seed) = (rest / seeds, self.grid.seeds.get(rest % seeds).copied());
         let name = &self.grid.algorithms[algorithm];
         let mut row = json!({"case": case, "algorithm": name, "size": size});
         let Some(worked) = pool.get(&at) else {
@@ -228,14 +260,21 @@ impl Loaded {
         };
         row["machine"] = json!(worked.name);
         row["edits"] = json!(worked.edits);
-        let us = match &worked.found {
+        if let Some(seed) = seed {
+            row["seed"] = json!(seed);
+        }
+        let found = match &worked.found {
             Err(error) => Err(error.clone()),
-            Ok(ready) => ready.us(algorithm, size),
+            Ok(ready) => ready.found(algorithm, size, seed),
         };
-        match us {
-            Ok((bytes, us)) => {
+        match found {
+            Ok(Found { bytes, us, stay }) => {
                 row["bytes"] = json!(bytes);
                 row["us"] = json!(us);
+                if let Some(stay) = stay {
+                    row["in_place_us"] = json!(stay.in_place_us);
+                    row["waiting_us"] = json!(stay.waiting_us);
+                }
             }
             Err(error) => row["error"] = json!(error),
         }
@@ -244,12 +283,24 @@ impl Loaded {
 }
 
 impl Ready {
-    /// Bytes of the call and its time, us.
-    fn us(&self, algorithm: usize, size: usize) -> std::result::Result<(u64, f64), String> {
+    fn found(
+        &self,
+        algorithm: usize,
+        size: usize,
+        seed: Option<u64>,
+    ) -> std::result::Result<Found, String> {
         let case = self.cases[algorithm].as_ref().map_err(Clone::clone)?;
-        let bytes = self.bytes[size];
-        let us = case.nominal_us(&self.machine, bytes, &self.options);
-        us.map(|us| (bytes, us)).map_err(|error| error.to_string())
+        self.run(case, &self.steps[size], seed).map_err(|error| error.to_string())
+    }
+
+    fn run(&self, case: &Case, step: &Step, seed: Option<u64>) -> Result<Found> {
+        let us = case.nominal_us(&self.machine, step.bytes, &self.options)?;
+        let arrival = step.arrival.as_ref().map(|arrival| match (arrival, seed) {
+            (Arrival::Drawn(drawn), Some(seed)) => Arrival::Drawn(Drawn { seed, ..drawn.clone() }),
+            _ => arrival.clone(),
+        });
+        let stay = |arrival| InPlace::of(case, &self.machine, step, arrival, &self.options);
+        Ok(Found { bytes: step.bytes, us, stay: arrival.as_ref().map(stay).transpose()? })
     }
 }
 

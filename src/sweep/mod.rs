@@ -2,6 +2,7 @@
 //! results do not depend on their number.
 
 pub mod answer;
+pub mod ask;
 pub mod capacity;
 pub mod choose;
 pub mod compare;
@@ -11,6 +12,8 @@ pub mod grid;
 pub mod nearby;
 pub mod placement;
 pub mod plan;
+pub mod rows;
+pub mod sensitivity;
 pub mod sizes;
 pub mod spread;
 pub mod step;

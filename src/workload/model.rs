@@ -40,6 +40,9 @@ pub struct Model {
     /// The drafts that people use with it.
     #[serde(default)]
     pub drafts: Option<Drafts>,
+    /// Figures that no source at hand states: recalled from the models' published configurations.
+    #[serde(default)]
+    pub recalled: Vec<String>,
     /// Who says so.
     pub source: String,
     /// What is not certain.

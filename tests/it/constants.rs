@@ -19,11 +19,15 @@ const TRACES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/measured/h200x2-probe
 type Line<'a> = (&'a str, Vec<&'a str>);
 
 /// Commands that predict nothing: they refuse the flag.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 13] = [
     "edits",
     "import",
     "scenarios",
+    "sweep cheapest",
+    "sweep csv",
+    "sweep effects",
     "sweep merge",
+    "sweep pareto",
     "sweep plan",
     "sweep status",
     "topo check",
@@ -31,13 +35,14 @@ const OTHERS: [&str; 9] = [
     "topo list",
 ];
 
-fn lines<'a>(plan: &'a str, schedule: &'a str, root: &'a str) -> Vec<Line<'a>> {
+fn lines<'a>(plan: &'a str, question: &'a str, schedule: &'a str, root: &'a str) -> Vec<Line<'a>> {
     let flags = &["--machine", "h200-one-link", "--experiment", "flag"][..];
     let topo = |more: &[&'a str]| [&["--topo", QUICK], more].concat();
     vec![
         ("", topo(&["-b", "1K"])),
         ("", topo(&["-b", "1K", "--json"])),
         ("", topo(&["-b", "1K", "--what-if", "nps=2"])),
+        ("ask", vec![question]),
         ("calibrate", [&["--fit", "gpu/h200/fence"], flags].concat()),
         ("check", [&["--format", "csv"], flags].concat()),
         ("choose", topo(&["--sizes", "14336"])),
@@ -54,6 +59,7 @@ fn lines<'a>(plan: &'a str, schedule: &'a str, root: &'a str) -> Vec<Line<'a>> {
         ("replay", [&[TRACES, "--only", "ring_ll host 14336 even"], &topo(&[])[..]].concat()),
         ("report", topo(&["-b", "1K", "--algo", "ring"])),
         ("schedule", [&[schedule], &topo(&[])[..]].concat()),
+        ("sensitivity", topo(&["--fidelity", "alpha_beta"])),
         ("step", topo(&["--model", "llama-70b", "--tp", "2"])),
         ("sweep run", vec![plan, "--out", "OUT"]),
         ("topo show", vec![QUICK]),
@@ -145,7 +151,13 @@ fn commands_that_predict_use_the_constants_that_they_are_given() {
     let plan = folder.file("plan.json", &plan.to_string());
     let schedule = folder.file("ring.xml", &ring(2, "LL"));
     let root = Root::four("constants", |_, _| {});
-    let lines = lines(&plan, &schedule, root.path());
+    let side = |edits: &str| serde_json::json!({"name": edits, "machine": QUICK, "edits": edits});
+    let question = serde_json::json!({
+        "schema_version": 1, "name": "q", "question": "?", "scenario": "kimi-k25-tp8",
+        "sizes": [1024], "network_model": "alpha_beta", "sides": [side("nps=1"), side("nps=2")],
+    });
+    let question = folder.file("question.json", &question.to_string());
+    let lines = lines(&plan, &question, &schedule, root.path());
     let mut wrong = String::new();
     for line in &lines {
         let name = format!("{} {}", line.0, line.1.join(" "));

@@ -174,6 +174,123 @@ fn absurd_sweeps_are_refused() {
     assert_eq!(fs::read_to_string(&out).expect("there"), "mine\n");
     refused(&["sweep", "run", &plan, "--out", &out, "--shard", "4/4"], "is no shard");
     refused(&["sweep", "status", &out], "no file of a sweep's rows");
+    // A device gives zeros without end, and takes nothing.
+    for command in [&["run", &plan][..], &["csv", &out], &["merge"]] {
+        let command = [&["sweep"], command, &["--out", "/dev/full"]].concat();
+        let command =
+            if command[1] == "merge" { [&command[..], &[&out]].concat() } else { command };
+        refused(&command, "/dev/full is no ordinary file");
+    }
+    let seeds = with("seeds", serde_json::json!([1, 2]));
+    refused(&["sweep", "plan", &seeds], "seeds draw arrivals");
+    let contrary = with("edits", serde_json::json!([["acs=on; acs=off"]]));
+    refused(&["sweep", "plan", &contrary], "two edits of one thing");
+}
+
+#[test]
+fn a_folder_that_takes_no_file_is_told_and_nothing_is_left() {
+    let folder = Folder::new("taken");
+    let plan = folder.plan("plan.json", &grid(1));
+    // A folder stands where the part file should be.
+    let out = folder.file("rows.jsonl");
+    fs::create_dir(format!("{out}.part")).expect("ours");
+    refused(&["sweep", "run", &plan, "--out", &out], "is no ordinary file");
+    assert!(!PathBuf::from(&out).exists());
+}
+
+#[test]
+fn an_interrupted_sweep_says_so_and_goes_on() {
+    let folder = Folder::new("interrupted");
+    let plan = folder.plan("plan.json", &grid(80));
+    let (whole, out) = (folder.file("whole.jsonl"), folder.file("out.jsonl"));
+    done(&["sweep", "run", &plan, "--out", &whole]);
+    let mut stopped = 0;
+    for wait_ms in [50, 100, 200, 400] {
+        let run = Command::new(env!("CARGO_BIN_EXE_simulate"))
+            .args(["sweep", "run", &plan, "--out", &out])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        let asked = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
+        assert!(asked.is_ok());
+        let ended = run.wait_with_output().expect("it ended");
+        let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+        // One that came before the handler stood, or after the end, tells nothing.
+        if ended.status.code() == Some(130) {
+            assert!(told.contains("the same command goes on"), "{told}");
+            stopped += 1;
+        }
+    }
+    done(&["sweep", "run", &plan, "--out", &out]);
+    assert!(fs::read(&out).expect("finished") == fs::read(&whole).expect("finished"));
+    assert!(stopped > 0 || cfg!(not(debug_assertions)), "no run was long enough to stop");
+}
+
+#[test]
+fn rows_become_a_table_a_front_and_effects() {
+    let folder = Folder::new("rows");
+    let plan = folder.plan("plan.json", &grid(2));
+    let (out, csv) = (folder.file("rows.jsonl"), folder.file("rows.csv"));
+    done(&["sweep", "run", &plan, "--out", &out]);
+    done(&["sweep", "csv", &out, "--out", &csv]);
+    let text = fs::read_to_string(&csv).expect("written");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 1 + 16);
+    assert!(lines[0].starts_with("case,machine,edits,algorithm,seed,bytes,us,"), "{}", lines[0]);
+    assert!(
+        lines[16].contains("\"nps=2; link:gpu0-nvsw=nv9\"") || lines[16].contains("nps=2; link")
+    );
+    let tags = ["--price", "nps=2 = 0", "--price", "link:gpu0-nvsw=nv9 = 10"];
+    let front = done(&[&["sweep", "pareto", &out][..], &tags[..]].concat());
+    // Half of a GPU's links costs and gains nothing, and NPS changes no time.
+    assert!(!front.out.contains("nv9"), "{}", front.out);
+    refused(&["sweep", "pareto", &out, "--price", "nps=2 = 0"], "has no price");
+    let effects = done(&["sweep", "effects", &out]);
+    assert!(effects.out.contains("nps=2") && effects.out.contains("+0 %"), "{}", effects.out);
+    let cheapest = ["sweep", "cheapest", &out, "--bytes", "1024", "--most-us", "1000"];
+    assert!(done(&cheapest).out.contains("as it is"));
+    let never = done(&["sweep", "cheapest", &out, "--bytes", "1024", "--most-us", "0.01"]);
+    assert!(never.out.contains("no build does"), "{}", never.out);
+    refused(&["sweep", "cheapest", &out, "--bytes", "3", "--most-us", "9"], "no row is of 3 bytes");
+}
+
+#[test]
+fn seeds_are_an_axis_of_drawn_arrivals() {
+    let folder = Folder::new("seeds");
+    let scenario = serde_json::json!({
+        "schema_version": 1, "name": "drawn", "tensor_parallel": 2,
+        "steps": [{"name": "decode", "calls": 8, "bytes": 14336, "arrival":
+            {"drawn": {"seed": 1, "distribution": {"exponential": {"mean_us": 40.0}}}}}],
+    });
+    let mut grid = grid(2);
+    grid["scenario"] = folder.plan("drawn.json", &scenario).into();
+    grid["edits"] = serde_json::json!([]);
+    grid["seeds"] = serde_json::json!([1, 2]);
+    let (plan, out) = (folder.plan("plan.json", &grid), folder.file("rows.jsonl"));
+    done(&["sweep", "run", &plan, "--out", &out]);
+    let text = fs::read_to_string(&out).expect("finished");
+    let rows: Vec<Value> =
+        text.lines().skip(1).map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    // 2 sizes x 2 seeds x 2 implementations.
+    assert_eq!(rows.len(), 8);
+    assert_eq!((&rows[0]["seed"], &rows[2]["seed"]), (&1.into(), &2.into()));
+    assert_eq!(rows[0]["us"], rows[2]["us"], "the call itself is not drawn");
+    assert_ne!(rows[0]["waiting_us"], rows[2]["waiting_us"], "the waiting is");
+}
+
+#[test]
+fn what_matters_most_is_told_first() {
+    let common = ["sensitivity", "--topo", "h200x2-nvlink-pair", "--fidelity", "max_min"];
+    let run = done(&[&common[..], &["--json"]].concat());
+    let value: Value = serde_json::from_str(&run.out).expect("JSON");
+    let effects = value["effects"].as_array().expect("a list");
+    let change = |at: usize| effects[at]["change"].as_f64().expect("a change").abs();
+    assert!(effects.len() > 50 && change(0) > 0.002, "{}", effects[0]);
+    assert!((1..effects.len()).all(|at| change(at) <= change(at - 1)));
+    assert!(effects.iter().any(|one| one["moved"].get("link").is_some()));
+    refused(&[&common[..], &["--step", "prefil"]].concat(), "there is no step `prefil`");
 }
 
 /// One-stage in place of the ring, as reported with the question that started this: 89.5 became 38.3.

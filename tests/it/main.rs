@@ -1,6 +1,7 @@
 //! One binary for all integration tests, a module a question.
 
 mod arrival;
+mod ask;
 mod bad_input;
 mod barrier;
 mod beside;
@@ -17,6 +18,7 @@ mod inputs;
 mod invariants;
 mod logs;
 mod memory;
+mod models;
 mod nccl_files;
 mod nccl_schedules;
 mod nccl_search;

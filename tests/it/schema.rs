@@ -11,3 +11,9 @@ fn the_schema_of_topologies_is_that_of_the_code() {
 fn the_schema_of_scenarios_is_that_of_the_code() {
     same_as_file("scenarios/scenario.schema.json", &collsim::input::scenario_json::schema());
 }
+
+#[test]
+fn the_schema_of_questions_is_that_of_the_code() {
+    let file = "scenarios/questions/question.schema.json";
+    same_as_file(file, &collsim::sweep::ask::schema());
+}

@@ -21,7 +21,6 @@ pub(super) struct Demand<'a> {
 /// full when the sum of rate times cost is one.
 pub(super) fn fair_rates(links: usize, pipes: &[Demand<'_>]) -> Vec<f64> {
     let mut rates = vec![0.0; pipes.len()];
-    let mut frozen = vec![false; pipes.len()];
     let mut left = vec![1.0_f64; links];
     let mut load = vec![0.0_f64; links];
     for pipe in pipes {
@@ -29,40 +28,41 @@ pub(super) fn fair_rates(links: usize, pipes: &[Demand<'_>]) -> Vec<f64> {
             load[link as usize] += cost as f64;
         }
     }
+    // Links that rising pipes use, in order, and the pipes that still rise.
+    let mut used: Vec<usize> = (0..links).filter(|&link| load[link] > 1e-9).collect();
+    let mut rising: Vec<usize> = (0..pipes.len()).collect();
     loop {
         // The link that fills first if all unfrozen pipes rise together.
         let mut step = f64::INFINITY;
         let mut full = usize::MAX;
-        for link in 0..links {
-            if load[link] > 1e-9 {
-                let rise = left[link] / load[link];
-                if rise < step {
-                    (step, full) = (rise, link);
-                }
+        for &link in &used {
+            let rise = left[link] / load[link];
+            if rise < step {
+                (step, full) = (rise, link);
             }
         }
         if full == usize::MAX {
             return rates;
         }
         let step = step.max(0.0);
-        for (index, pipe) in pipes.iter().enumerate() {
-            if frozen[index] {
-                continue;
-            }
+        for &index in &rising {
             rates[index] += step;
-            for &(link, cost) in pipe.costs {
+            for &(link, cost) in pipes[index].costs {
                 left[link as usize] -= step * cost as f64;
             }
         }
-        for (index, pipe) in pipes.iter().enumerate() {
-            if !frozen[index] && pipe.costs.iter().any(|&(link, _)| link as usize == full) {
-                frozen[index] = true;
-                for &(link, cost) in pipe.costs {
+        rising.retain(|&index| {
+            let costs = pipes[index].costs;
+            let frozen = costs.iter().any(|&(link, _)| link as usize == full);
+            if frozen {
+                for &(link, cost) in costs {
                     load[link as usize] -= cost as f64;
                 }
             }
-        }
+            !frozen
+        });
         load[full] = 0.0;
+        used.retain(|&link| load[link] > 1e-9);
     }
 }
 

@@ -1,0 +1,187 @@
+//! `simulate sweep csv | pareto | cheapest | effects`: what the rows of a finished sweep say.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, BufWriter, Write};
+
+use clap::Args;
+
+use super::sweep::{cannot, ordinary, parsed};
+use crate::error::{Error, Result};
+use crate::report::number::{short, signed_percent};
+use crate::report::table::{Table, TableFormat};
+use crate::sweep::rows::{Bests, Prices, Row, Worth};
+use crate::units::{format_size, format_thousands, parse_size};
+
+/// Options of `sweep csv`.
+#[derive(Debug, Args)]
+pub(super) struct CsvOptions {
+    /// The rows.
+    file: String,
+    /// The file to write.
+    #[arg(long, value_name = "FILE")]
+    out: String,
+}
+
+/// Rows and price tags.
+#[derive(Debug, Args)]
+pub(super) struct PriceOptions {
+    /// The rows.
+    file: String,
+    /// What an edit or a machine costs; left out: each edit counts one.
+    #[arg(long = "price", value_name = "WHAT = PRICE")]
+    prices: Vec<String>,
+}
+
+/// Options of `sweep cheapest`.
+#[derive(Debug, Args)]
+pub(super) struct CheapestOptions {
+    #[command(flatten)]
+    priced: PriceOptions,
+    /// Bytes of the call.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    bytes: u64,
+    /// Most time that a call may take, us.
+    #[arg(long, value_name = "US", value_parser = positive)]
+    most_us: f64,
+}
+
+fn positive(text: &str) -> std::result::Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|us| us.is_finite() && *us > 0.0);
+    number.ok_or_else(|| format!("`{text}` is no time: write us, such as 20"))
+}
+
+/// Does something with every row of a file, in order.
+fn each_row(file: &str, mut with: impl FnMut(Row) -> Result<()>) -> Result<()> {
+    ordinary(file)?;
+    let opened = File::open(file).map_err(|error| cannot("read", file, &error))?;
+    for (number, line) in BufReader::new(opened).lines().enumerate() {
+        let line = line.map_err(|error| cannot("read", file, &error))?;
+        if number == 0 {
+            parsed(file, &line)?;
+            continue;
+        }
+        let row = serde_json::from_str(&line).map_err(|error| {
+            let message = format!("{file}: line {}: no row of a sweep: {error}", number + 1);
+            Error::request(message, "name what `simulate sweep run` or `merge` wrote")
+        })?;
+        with(row)?;
+    }
+    Ok(())
+}
+
+fn bests(file: &str) -> Result<Bests> {
+    let mut bests = Bests::default();
+    each_row(file, |row| {
+        bests.take(&row);
+        Ok(())
+    })?;
+    Ok(bests)
+}
+
+/// A cell, quoted where it must be (RFC 4180).
+fn quoted(text: &str) -> String {
+    match text.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+/// Writes the rows as comma-separated values.
+pub(super) fn csv(options: &CsvOptions) -> Result<String> {
+    let CsvOptions { file, out } = options;
+    ordinary(out)?;
+    let part = format!("{out}.part");
+    let failed = |error: &std::io::Error| cannot("write", out, error);
+    let mut to = BufWriter::new(File::create(&part).map_err(|error| failed(&error))?);
+    let header = "case,machine,edits,algorithm,seed,bytes,us,in_place_us,waiting_us,error\n";
+    to.write_all(header.as_bytes()).map_err(|error| failed(&error))?;
+    let mut rows = 0;
+    let written = each_row(file, |row| {
+        fn cell<T: ToString>(value: Option<T>) -> String {
+            value.map_or(String::new(), |value| value.to_string())
+        }
+        let cells = [
+            row.case.to_string(),
+            quoted(&row.machine),
+            quoted(&row.edits),
+            quoted(&row.algorithm),
+            cell(row.seed),
+            cell(row.bytes),
+            cell(row.us),
+            cell(row.in_place_us),
+            cell(row.waiting_us),
+            quoted(&cell(row.error)),
+        ];
+        rows += 1;
+        writeln!(to, "{}", cells.join(",")).map_err(|error| failed(&error))
+    });
+    let finish = || {
+        let file = to.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        fs::rename(&part, out)
+    };
+    if let Err(error) = written.and_then(|()| finish().map_err(|error| failed(&error))) {
+        // What was begun is of no use; that it cannot be removed is told by the error itself.
+        let _ = fs::remove_file(&part);
+        return Err(error);
+    }
+    Ok(format!("{out}: {} rows\n", format_thousands(rows)))
+}
+
+fn worth_row(table: &mut Table, one: &Worth) {
+    let edits = if one.build.edits.is_empty() { "as it is" } else { &one.build.edits };
+    table.row(vec![
+        format_size(one.bytes),
+        short(one.price),
+        short(one.best.us),
+        one.best.algorithm.clone(),
+        one.build.machine.clone(),
+        edits.to_owned(),
+    ]);
+}
+
+fn worth_table() -> Table {
+    let header = ["size", "price", "us", "by", "machine", "edits"];
+    Table::new(&header).left(3).left(4).left(5)
+}
+
+/// Builds that no other beats in price and time.
+pub(super) fn pareto(options: &PriceOptions) -> Result<String> {
+    let front = bests(&options.file)?.worth(&Prices::parse(&options.prices)?)?;
+    let mut table = worth_table();
+    front.iter().for_each(|one| worth_row(&mut table, one));
+    Ok(table.write(TableFormat::Text))
+}
+
+/// The cheapest build that meets a target.
+pub(super) fn cheapest(options: &CheapestOptions) -> Result<String> {
+    let CheapestOptions { priced, bytes, most_us } = options;
+    let prices = Prices::parse(&priced.prices)?;
+    let most = short(*most_us);
+    match bests(&priced.file)?.cheapest(*bytes, *most_us, &prices)? {
+        None => Ok(format!("no build does {} B within {most} us\n", format_thousands(*bytes))),
+        Some(one) => {
+            let mut table = worth_table();
+            worth_row(&mut table, &one);
+            let text = table.write(TableFormat::Text);
+            Ok(format!("{text}nothing cheaper of these rows stays within {most} us\n"))
+        }
+    }
+}
+
+/// What each edit does.
+pub(super) fn effects(file: &str) -> Result<String> {
+    let effects = bests(file)?.effects();
+    if effects.is_empty() {
+        return Ok("no two builds differ in one edit alone\n".to_owned());
+    }
+    let mut table = Table::new(&["edit", "fastest call", "least", "most", "pairs"]);
+    for one in effects {
+        let [least, most] = one.range.map(signed_percent);
+        table.row(vec![one.edit, signed_percent(one.mean), least, most, one.pairs.to_string()]);
+    }
+    let mut out = table.write(TableFormat::Text);
+    let _ = writeln!(out, "mean over builds and sizes that differ in this edit alone");
+    Ok(out)
+}

@@ -1,0 +1,81 @@
+//! Are the answers to the classic questions in `docs/what-if.md` those of the program, and do they
+//! agree with what was measured, or say why not?
+
+use std::fmt::Write;
+
+use collsim::fabric::Calibration;
+use collsim::input::load_scenario;
+use collsim::input::questions::QUESTIONS;
+use collsim::report::ask::page;
+use collsim::report::table::TableFormat;
+use collsim::sweep::ask::{Answered, Ask};
+use rayon::prelude::*;
+
+use crate::bless::{blessing, file_text, same_as_file};
+use crate::cli::simulate;
+use crate::rig::topology;
+
+const FILE: &str = "docs/what-if.md";
+const HEADING: &str = "## Classic questions\n";
+
+fn answered(name: &str, text: &str) -> (Ask, Answered) {
+    let ask: Ask = serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let calibration = Calibration::embedded().expect("embedded");
+    let scenario = load_scenario(&ask.scenario).expect("built in");
+    let answer = ask.answer(&scenario, |machine| Ok(topology(machine)), &calibration);
+    let answer = answer.unwrap_or_else(|error| panic!("{name}: {error}"));
+    (ask, answer)
+}
+
+/// What follows the hand-written part: an answer to every question, and the sum of what was measured.
+fn written(all: &[(Ask, Answered)]) -> String {
+    let mut out = format!(
+        "{HEADING}\nWritten by the program from `scenarios/questions/`; `simulate ask NAME` answers one, `simulate ask FILE`\none \
+         of yours. us/call and ms/step are of the fastest implementation of each side.\n"
+    );
+    for (ask, answer) in all {
+        let _ = write!(out, "\n### {}\n\n`simulate ask {}`\n\n", ask.question, ask.name);
+        out.push_str(&page(ask, answer, TableFormat::Markdown));
+    }
+    out
+}
+
+#[test]
+fn the_answers_in_the_docs_are_the_programs_and_agree_with_what_was_measured() {
+    let all: Vec<(Ask, Answered)> =
+        QUESTIONS.par_iter().map(|(name, text)| answered(name, text)).collect();
+    let kept = file_text(FILE);
+    let by_hand = kept.split_once(HEADING).map_or(kept.as_str(), |parts| parts.0);
+    let separator = if blessing() && !kept.contains(HEADING) { "\n" } else { "" };
+    same_as_file(FILE, &format!("{by_hand}{separator}{}", written(&all)));
+    let held: Vec<_> =
+        all.iter().flat_map(|(ask, answer)| answer.held.iter().map(move |h| (ask, h))).collect();
+    assert!(held.len() >= 10, "{}", held.len());
+    for (ask, one) in held {
+        let error = one.predicted.map(|predicted| (predicted / one.measured - 1.0).abs());
+        let near = one.sign && error.is_some_and(|error| error <= 0.3);
+        assert!(near || one.unexplained.is_some(), "{}: {one:?}", ask.name);
+    }
+}
+
+#[test]
+fn questions_are_listed_and_refused_when_they_are_none() {
+    let list = simulate(&["ask"]);
+    assert_eq!(list.code, 0, "{}", list.err);
+    assert!(QUESTIONS.iter().all(|(name, _)| list.out.contains(name)), "{}", list.out);
+    let run = simulate(&["ask", "x8-slot"]);
+    assert!(run.code == 2 && run.err.contains("did you mean `x8-slots`?"), "{}", run.err);
+    let file = std::env::temp_dir().join(format!("collsim-ask-{}.json", std::process::id()));
+    let name = file.to_str().expect("UTF-8");
+    let text = QUESTIONS[1].1;
+    for (with, part) in [
+        (text.replace("\"sides\"", "\"side\""), "unknown field `side`"),
+        (text.replace("kimi-k25-tp8", "kimi-k25-tp9"), "no built-in scenario"),
+        (text.replace("link:gpus=x8", "link:gpus=x7"), "x7 does not exist"),
+    ] {
+        std::fs::write(&file, with).expect("writable");
+        let run = simulate(&["ask", name]);
+        assert!(run.code == 2 && run.err.contains(part), "no `{part}` in {}{}", run.out, run.err);
+    }
+    std::fs::remove_file(&file).expect("ours");
+}
