@@ -1,4 +1,4 @@
-//! `simulate sweep csv | pareto | cheapest | effects`: what the rows of a finished sweep say.
+//! `simulate sweep csv`, `pareto`, `cheapest` and `effects`: what the rows of a finished sweep say.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
