@@ -10,6 +10,7 @@ use crate::engine::{Outcome, RunOptions, Timeline, record};
 use crate::error::{Error, Result};
 use crate::measurement::{self, Launches, Observation, Run, library};
 use crate::prediction::breakdown::{Parts, Recorded, breakdown};
+use crate::prediction::nccl::{taken, tuned};
 use crate::prediction::{Case, CasePrediction};
 use crate::schedule::Schedule;
 use crate::units::Time;
@@ -87,6 +88,10 @@ enum Part {
     Call(usize),
 }
 
+/// What people call what NCCL takes by itself.
+pub const CHOICE: &str = "NCCL's choice";
+/// Predictions nearer than this at every size are one line.
+const ALIKE: f64 = 0.05;
 /// Sizes of [`Study::batches`]: 1 to 16 users.
 const BATCHES: u32 = 5;
 /// Calls that are recorded.
@@ -144,12 +149,40 @@ impl<'a> Study<'a> {
         })
     }
 
-    /// All cases over all sizes.
+    /// All cases over all sizes, and what NCCL takes by itself where that is none of them.
     ///
     /// # Errors
     /// Those of the algorithms and the engine.
     pub fn sized(&self) -> Result<&SizeTable> {
-        once(&self.sized, || self.table(self.sizes.clone()))
+        once(&self.sized, || {
+            let mut table = self.table(self.sizes.clone())?;
+            let Some(taken) = self.taken()? else { return Ok(table) };
+            let near = |(row, own): (&Vec<CasePrediction>, &CasePrediction), case: usize| {
+                (row[case].time_us.value / own.time_us.value - 1.0).abs() < ALIKE
+            };
+            let cases = table.rows.first().map_or(0, Vec::len);
+            let shown = |case| table.rows.iter().zip(&taken).all(|pair| near(pair, case));
+            if !(0..cases).any(shown) {
+                table.rows.iter_mut().zip(taken).for_each(|(row, own)| row.push(own));
+            }
+            Ok(table)
+        })
+    }
+
+    /// What NCCL takes at each size; nothing where that cannot be said of all of them.
+    fn taken(&self) -> Result<Option<Vec<CasePrediction>>> {
+        let Question { machine, scenario, options, nccl, .. } = self.question;
+        let collective = scenario.steps[0].collective;
+        let Some(setup) = nccl.filter(|_| tuned(collective).is_ok()) else { return Ok(None) };
+        let one = |&bytes: &u64| -> Result<Option<CasePrediction>> {
+            let Ok((case, options)) = taken(setup, collective, bytes, options)?.case else {
+                return Ok(None);
+            };
+            let prediction = case.predict(machine, bytes, &options)?;
+            (self.progress)();
+            Ok(Some(CasePrediction { title: CHOICE.to_owned(), ..prediction }))
+        };
+        Ok(in_parallel(&self.sizes, one)?.into_iter().collect())
     }
 
     /// All cases over calls of the first step by 1, 2, 4, .. users.

@@ -121,14 +121,21 @@ pub(super) fn slopes(nominal: f64, moved: impl IntoIterator<Item = Option<f64>>)
     moved.into_iter().map(slope).collect()
 }
 
-/// The nearest mechanism of a row that is off by `log_error`.
+/// Least share of a prediction that must follow a mechanism before it explains anything.
+const SHARE_MIN: f64 = 0.1;
+/// Most times that its constants may have to be slower or faster: beyond, something else is wrong.
+const FACTOR_MAX: f64 = 10.0;
+
+/// The nearest mechanism of a row that is off by `log_error`; none where no constant would explain it,
+/// such as of a row that is bound by the host's launches.
 pub(super) fn nearest(slopes: &[f64], log_error: f64) -> Option<Nearest> {
     let of = slopes.iter().enumerate();
     let (index, slope) = of.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
-    (slope.abs() > 1e-3).then(|| Nearest {
+    let needed = -log_error / slope;
+    (slope.abs() >= SHARE_MIN && needed.abs() <= FACTOR_MAX.ln()).then(|| Nearest {
         mechanism: MECHANISMS[index].name,
         share: slope.abs().min(1.0),
-        slower: (-log_error / slope).exp(),
+        slower: needed.exp(),
     })
 }
 
@@ -192,5 +199,8 @@ mod tests {
         let told = nearest(&slopes, 1.2_f64.ln()).expect("one");
         assert!(told.mechanism == "link rate" && (told.slower - 1.2).abs() < 1e-12);
         assert_eq!(nearest(&[0.0; 3], 0.1), None);
+        // A twentieth of the time explains nothing, nor does a launch that took 1,000 times as long.
+        assert_eq!(nearest(&[0.05, 0.0], 0.1), None);
+        assert_eq!(nearest(&[0.1, 0.0], 2_f64.ln()), None);
     }
 }

@@ -95,7 +95,10 @@ fn verdicts(out: &mut String, report: &CheckReport) -> Result {
         out,
         "the prediction follows (its rows; how many times slower its constants would have to be, the"
     )?;
-    writeln!(out, "median; below 1: faster).\n")?;
+    writeln!(
+        out,
+        "median; below 1: faster), where it holds a tenth of it and ten times would do.\n"
+    )?;
     writeln!(out, "| machine | within | outside | not explained | nearest mechanisms |")?;
     writeln!(out, "|---|---:|---:|---:|---|")?;
     for score in report.scores.iter().filter(|score| score.regime.is_none()) {

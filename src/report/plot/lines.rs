@@ -7,7 +7,7 @@ use super::picture::{Anchor, Picture, Point, Shape, Words};
 use super::style::{HAIR, Ink, LABEL, LINE, MARGIN, SMALL, WIDTH};
 use crate::prediction::CasePrediction;
 use crate::report::number::{short, with_range};
-use crate::sweep::study::{Measured, SizeTable};
+use crate::sweep::study::{CHOICE, Measured, SizeTable};
 use crate::units::format_thousands;
 
 /// What is drawn.
@@ -125,8 +125,10 @@ fn draw_case(picture: &mut Picture, lines: &Lines<'_>, frame: &Frame, case: usiz
 
 /// The case that a measurement is of.
 fn case_of(lines: &Lines<'_>, one: &Measured) -> Option<usize> {
-    let (algorithm, protocol) = one.ran?;
     let row = lines.table.rows.first()?;
+    let Some((algorithm, protocol)) = one.ran else {
+        return row.iter().position(|case| case.title == CHOICE);
+    };
     // A protocol may change with the size within one case.
     let exact = row.iter().position(|c| c.algorithm == algorithm && c.protocol == protocol);
     exact.or_else(|| row.iter().position(|case| case.algorithm == algorithm))
