@@ -79,7 +79,7 @@ pub fn case_of(
         Algorithm::Tree => (&setup.graphs.tree, &setup.tree_hops),
         _ => (&setup.graphs.ring, &setup.ring_hops),
     };
-    let transport = transport(hops)?;
+    let transport = transport(hops.iter().flatten())?;
     let by_host = |pair: &(u32, u32, algorithm::Hop)| pair.2 == algorithm::Hop::Host;
     let carried = match &transport {
         Transport::Host => ", SHM",
@@ -107,10 +107,18 @@ pub fn case_of(
     Ok((case, options))
 }
 
-/// How the hops of all channels travel. Lines are written all the same where Simple reads.
-fn transport(channels: &[Vec<Hop>]) -> Result<Transport, String> {
+/// How sends and receives between all ranks travel.
+///
+/// # Errors
+/// A sentence that says which way is not modelled.
+pub fn sends_travel(setup: &Setup) -> Result<Transport, String> {
+    transport(&setup.pair_hops())
+}
+
+/// How hops travel. Lines are written all the same where Simple reads.
+fn transport<'a>(hops: impl IntoIterator<Item = &'a Hop>) -> Result<Transport, String> {
     let mut pairs: Vec<(u32, u32, algorithm::Hop)> = Vec::new();
-    for hop in channels.iter().flatten() {
+    for hop in hops {
         let (from, to) = (hop.from, hop.to);
         let how = match hop.transport {
             HopTransport::P2p { copy_engine: false, read: false, .. } => algorithm::Hop::Write,

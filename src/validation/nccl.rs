@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::fabric::Calibration;
 use crate::measurement::{Launches, NcclCall, Run};
 use crate::prediction::CaseOptions;
-use crate::prediction::nccl::taken;
+use crate::prediction::nccl::{sends_travel, taken};
 use crate::selection::nccl::environment::Settings;
 use crate::selection::nccl::survey::Detection;
 use crate::selection::nccl::{Setup, Version};
@@ -122,20 +122,21 @@ fn run_by(setup: &Setup, call: &NcclCall) -> Result<CollectiveRun> {
         blocks: None,
         settled: Some(Settled::Sends(p2p)),
         orders: Vec::new(),
-        transport: if call.peer_to_peer { Transport::Peer } else { Transport::Host },
+        transport: Transport::Peer,
         calls: calls(call.bytes),
         by_stream: !call.in_graph,
         first_of: call.first_of,
         beside: Vec::new(),
     };
+    let not_modelled = |reason: String| {
+        Error::request(format!("NCCL {} would take what {reason}", call.version), "wait for it")
+    };
     if call.collective == Collective::AllToAll {
-        return Ok(run);
+        return Ok(CollectiveRun { transport: sends_travel(setup).map_err(not_modelled)?, ..run });
     }
     let options = CaseOptions::of(call.gpus.clone(), Fidelity::Packet);
     let taken = taken(setup, call.collective, call.bytes, &options)?;
-    let (case, options) = taken.case.map_err(|reason| {
-        Error::request(format!("NCCL {} would take what {reason}", call.version), "wait for it")
-    })?;
+    let (case, options) = taken.case.map_err(not_modelled)?;
     Ok(CollectiveRun {
         algorithm: case.algorithm.name,
         protocol: case.protocol,

@@ -14,7 +14,7 @@ use super::path::Paths;
 use super::search::{Graphs, search_rest};
 use super::survey::{Detection, survey};
 use super::system::System;
-use super::transport::{Hop, hops};
+use super::transport::{Hop, between, hops};
 use super::tune::{Call, Choice, Communicator, Cpu, Model, Row};
 use super::version::Version;
 use crate::algorithm::Protocol;
@@ -130,6 +130,17 @@ impl Setup {
             constants,
             communicator,
         })
+    }
+
+    /// How each rank reaches each other one, for sends and receives.
+    pub fn pair_hops(&self) -> Vec<Hop> {
+        let ranks = self.system.gpus.len() as u32;
+        let to_all = |from: u32| (0..ranks).filter(move |&to| to != from).map(move |to| (from, to));
+        let hop = |(from, to): (u32, u32)| {
+            let options = &self.settings.transports;
+            between(&self.system, &self.paths, &self.beliefs, options, from, to)
+        };
+        (0..ranks).flat_map(to_all).map(hop).collect()
     }
 
     /// What NCCL takes for a call of `bytes`, as nccl-tests counts them.
