@@ -226,7 +226,9 @@ fn others(
     for case in &mut others {
         if case.implementation == Implementation::Nccl {
             let plain = case.title.replace(" (NCCL)", "");
-            case.title = format!("{plain}, NCCL_P2P_LEVEL=SYS");
+            // After a failed search the level alone would leave it at Simple.
+            let file = if setup.graphs.ring.fallback { ", graph file" } else { "" };
+            case.title = format!("{plain}, NCCL_P2P_LEVEL=SYS{file}");
         }
     }
     Ok(others)

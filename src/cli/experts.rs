@@ -43,6 +43,9 @@ pub(super) struct Options {
     /// A token's experts lie on as many ranks as can be, in place of an even router.
     #[arg(long)]
     spread: bool,
+    /// Without the regimes that the topology declares.
+    #[arg(long)]
+    no_regimes: bool,
     /// Version of NCCL.
     #[arg(long, value_name = "VERSION", default_value = "2.30")]
     nccl: String,
@@ -72,7 +75,7 @@ fn answer(options: &Options) -> crate::error::Result<Experts> {
     let settings = Settings::parse(&options.nccl_env.join(" "))?;
     let model = model::find(&options.model)?;
     let (count, used) = model.experts_and_used()?;
-    let machine = Machine::new(topology, &calibration, true, false)?;
+    let machine = Machine::new(topology, &calibration, !options.no_regimes, false)?;
     let gpu_count = machine.nominal.fabric.gpu_count;
     let gpus = match options.gpus.is_empty() {
         true => (0..gpu_count as u32).collect(),
@@ -106,6 +109,7 @@ fn answer(options: &Options) -> crate::error::Result<Experts> {
         experts: [count, used],
         token_bytes: [layer.dispatch_bytes, layer.combine_bytes],
         nccl: version.to_string(),
+        regimes: !options.no_regimes && !machine.topology.regimes.is_empty(),
         rows,
     })
 }

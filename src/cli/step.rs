@@ -19,6 +19,9 @@ use crate::topology::Topology;
 use crate::workload::model::{Exchange, Layout, Model, Pass, find};
 use crate::workload::{ElementType, Scenario};
 
+/// Accepted lengths at which tokens a second are told when nobody says.
+const ACCEPTED: [f64; 4] = [1.5, 2.0, 2.5, 3.0];
+
 /// Options of `step`.
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -193,12 +196,14 @@ impl Asked<'_> {
         let passes = self.passes();
         let rows = steps.rows(&passes)?;
         let calls = passes.iter().map(|&pass| Ok((pass, steps.calls(pass)?)));
+        let most = f64::from(self.layout.drafts) + 1.0;
         let accepted: Vec<f64> = match self.layout.drafts {
             0 => Vec::new(),
-            _ if options.accepted.is_empty() => vec![2.0, 2.5, 3.0],
+            _ if options.accepted.is_empty() => {
+                ACCEPTED.into_iter().filter(|&length| length <= most).collect()
+            }
             _ => options.accepted.clone(),
         };
-        let most = f64::from(self.layout.drafts) + 1.0;
         if let Some(length) = accepted.iter().find(|&&length| length > most) {
             return Err(Error::request(
                 format!("{length} tokens cannot be accepted of {most} verified"),

@@ -24,16 +24,17 @@ pub fn page(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>, all:
     out.push_str(&takes(sizes).write(TableFormat::Text));
     out.push('\n');
     out.push_str(&three_numbers(sizes).write(TableFormat::Text));
-    out.push_str(
-        "wires allow: no schedule can be faster. best here: the fastest simulated, of any library.\n",
-    );
+    let shown =
+        if all { "of any library" } else { "of those on the first screen (--all: of any library)" };
+    let _ =
+        writeln!(out, "wires allow: no schedule can be faster. best here: the fastest {shown}.");
     if all {
         for size in sizes {
             let _ = write!(out, "\nNCCL at {} B\n", size.bytes);
             out.push_str(&candidates(size).write(TableFormat::Text));
         }
     }
-    out.push_str(&advice(choosing, sizes, cure));
+    out.push_str(&advice(choosing, sizes, cure, all));
     out
 }
 
@@ -236,10 +237,15 @@ fn gives(candidate: &Candidate) -> String {
 }
 
 /// What a user can do about it.
-fn advice(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>) -> String {
+fn advice(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>, all: bool) -> String {
     let mut out = String::new();
-    if sizes.iter().any(|size| size.candidates.iter().any(struck) || size.others.iter().any(regime))
-    {
+    // Only where a mark stands in a table.
+    let marked = |size: &Chosen| {
+        let own = size.best_of_nccl.is_some_and(|at| struck(&size.candidates[at]));
+        let listed = all && size.candidates.iter().any(struck);
+        own || listed || [size.taken_prediction(), size.best()].into_iter().flatten().any(regime)
+    };
+    if sizes.iter().any(marked) {
         out.push_str("  * declared regime of this machine's file\n");
     }
     if let Some(cure) = cure.filter(|_| choosing.setup.graphs.ring.fallback) {

@@ -24,6 +24,8 @@ pub struct Experts {
     pub token_bytes: [u32; 2],
     /// Version of NCCL.
     pub nccl: String,
+    /// Whether regimes that the machine's file declares hold.
+    pub regimes: bool,
     /// Why DeepEP's kernels refuse this machine, if they do.
     pub refused: Option<String>,
     /// By tokens of a rank.
@@ -54,6 +56,11 @@ pub fn text(experts: &Experts) -> String {
     if let Some(refused) = &experts.refused {
         let _ =
             writeln!(out, "dispatch and combine refused here: {refused}; what they would take:");
+    }
+    if experts.regimes {
+        out.push_str(
+            "the regimes that this machine's file declares hold; --no-regimes: without them\n",
+        );
     }
     out.push('\n');
     let mut table = Table::new(&[

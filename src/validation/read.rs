@@ -46,7 +46,11 @@ pub fn observations(options: &CheckOptions) -> Result<Read> {
             let described = |machine: &&library::Machine| {
                 options.topology.as_deref().is_none_or(|topology| topology == machine.topology)
             };
-            let wanted = |machine: &&library::Machine| holds(&options.machine, machine.name);
+            // A built-in topology's name stands for the machines that it describes.
+            let wanted = |machine: &&library::Machine| {
+                holds(&options.machine, machine.name)
+                    || options.machine.as_deref() == Some(machine.topology)
+            };
             for machine in library::MACHINES.iter().filter(wanted).filter(described) {
                 let record = measurement::read_machine(machine)?;
                 all.observations.extend(record.observations);
@@ -54,10 +58,15 @@ pub fn observations(options: &CheckOptions) -> Result<Read> {
             }
         }
     }
+    let named = |name: &str| {
+        let described = |machine: &library::Machine| {
+            machine.name == name && options.machine.as_deref() == Some(machine.topology)
+        };
+        holds(&options.machine, name) || library::MACHINES.iter().any(described)
+    };
     all.observations.retain(|observation| {
-        holds(&options.machine, &observation.machine)
-            && holds(&options.experiment, &observation.experiment)
+        named(&observation.machine) && holds(&options.experiment, &observation.experiment)
     });
-    all.skipped.retain(|skipped| holds(&options.machine, &skipped.machine));
+    all.skipped.retain(|skipped| named(&skipped.machine));
     Ok(Read { observations: all.observations, skipped: all.skipped, notes })
 }
