@@ -76,12 +76,26 @@ pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Fai
     let report = check::run(&options.rows.wanted()?, &|| progress.step());
     progress.finish();
     let report = report?;
+    let own = options.rows.measured.is_some();
     if report.rows.is_empty() {
+        if own && let Some(first) = report.unmatched.first() {
+            let all: usize = report.unmatched.iter().map(|entry| entry.count).sum();
+            let message = format!("no row can be predicted: {all} left out");
+            return Err(Error::request(message, format!("the first: {}", first.reason)).into());
+        }
         return Err(Error::request(
             "no measurement is left",
             "machines and experiments are named by `simulate check`; any part of a name will do",
         )
         .into());
+    }
+    let left_out: usize = report.unmatched.iter().map(|entry| entry.count).sum();
+    let silent = options.json || options.format == Some(Form::Csv);
+    if own && silent && left_out > 0 {
+        // The text lists them.
+        output.note(&format!(
+            "{left_out} rows are not predicted; without --json or csv they are listed"
+        ))?;
     }
     let text = if options.json {
         pretty(&report)?

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -84,6 +85,8 @@ pub(super) struct RunOptions {
 const PLAN_LIMIT: u64 = 4 << 20;
 /// Cases between two writes.
 const BATCH: u64 = 64;
+/// A batch that took less is followed by a larger one.
+const QUICK: Duration = Duration::from_millis(250);
 const VERSION: u32 = 1;
 
 fn share(text: &str) -> std::result::Result<(u64, u64), String> {
@@ -267,8 +270,11 @@ fn open(part: &str, head: &str, most: u64) -> Result<(File, u64)> {
 fn run_cases(loaded: &Loaded, cases: Range<u64>, file: &mut File, part: &str) -> Result<u64> {
     let progress = Progress::new((cases.end - cases.start) as usize);
     let (mut at, mut pool) = (cases.start, Pool::new());
+    // Slow cases are written one a thread, so that a kill costs no more; quick ones many together.
+    let mut batch = rayon::current_num_threads() as u64;
     while at < cases.end && !STOP.load(Ordering::Relaxed) {
-        let some = at..(at + BATCH).min(cases.end);
+        let some = at..(at + batch).min(cases.end);
+        let started = now();
         pool = loaded.pool(some.clone(), pool)?;
         let numbers: Vec<u64> = some.collect();
         let rows = in_parallel(&numbers, |&case| {
@@ -282,9 +288,17 @@ fn run_cases(loaded: &Loaded, cases: Range<u64>, file: &mut File, part: &str) ->
         let written = file.write_all(rows.concat().as_bytes()).and_then(|()| file.sync_data());
         written.map_err(|error| cannot("write", part, &error))?;
         at += rows.len() as u64;
+        if started.elapsed() < QUICK {
+            batch = (batch * 2).min(BATCH);
+        }
     }
     progress.finish();
     Ok(at)
+}
+
+#[expect(clippy::disallowed_methods, reason = "how many rows are written together is no result")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// First line and number of whole rows of a file.

@@ -70,6 +70,21 @@ pub fn find(calibration: &Calibration, name: &str) -> Result<(DeviceClass, Strin
     Ok((class, device.to_owned(), constant.to_owned()))
 }
 
+/// How many times a constant may differ from the program's own: beyond, it is a slip, and times and
+/// counts leave what the engine can hold.
+const OFF_MAX: f64 = 100.0;
+
+/// Whether a value can stand in a constant's place. What is counted in whole numbers stays at least one.
+fn possible(known: &Constant, value: f64) -> bool {
+    let counted = known.value >= 1.0 && matches!(known.unit.as_str(), "1" | "B");
+    let least = if counted { 1.0 } else { known.value / OFF_MAX };
+    match known.value > 0.0 {
+        true => (least.max(known.value / OFF_MAX)..=known.value * OFF_MAX).contains(&value),
+        // Nothing to compare with: a millisecond, or as many of anything else.
+        false => (0.0..=1e6).contains(&value),
+    }
+}
+
 fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.collect::<Vec<&str>>().join(", ")
 }
@@ -106,9 +121,13 @@ pub fn parse(file: &str, text: &str) -> Result<Calibration> {
                     let message = format!("{} in `{}`", name, constant.unit);
                     let help = format!("it is counted in {}", known.unit);
                     problems.push(Problem::new(message, path + ".constant.unit").help(help));
-                } else if !(constant.value.is_finite() && constant.value >= 0.0) {
+                } else if !possible(known, constant.value) {
                     let message = format!("{} is no value of a constant", constant.value);
-                    problems.push(Problem::new(message, path + ".constant.value"));
+                    let help = format!(
+                        "the program's own is {} {}; {OFF_MAX} times more or less is taken at most",
+                        known.value, known.unit
+                    );
+                    problems.push(Problem::new(message, path + ".constant.value").help(help));
                 } else {
                     calibration.put(class, &device, &key, constant);
                 }

@@ -1,0 +1,67 @@
+//! A file that a command writes is none that it reads, nor another that it writes.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::error::{Error, Result};
+
+/// Flags before a file that is written.
+const WRITTEN: [&str; 7] =
+    ["--out", "-o", "--trace", "--plot", "--write-tuner", "--write-graph", "--write-topo"];
+
+/// Refuses a command line that names a written file twice.
+///
+/// # Errors
+/// [`Error::Request`] with the file.
+pub(super) fn check(words: impl Iterator<Item = String>) -> Result<()> {
+    let words: Vec<String> = words.skip(1).flat_map(split).collect();
+    let places: Vec<PathBuf> = words.iter().map(|word| place(word)).collect();
+    for (index, pair) in words.windows(2).enumerate() {
+        let target = &places[index + 1];
+        // A device or a pipe takes what several write.
+        let special = fs::metadata(target).is_ok_and(|meta| !meta.is_file());
+        if !WRITTEN.contains(&pair[0].as_str()) || special {
+            continue;
+        }
+        if places.iter().filter(|place| *place == target).count() > 1 {
+            let message = format!("{} is written, and named a second time", pair[1]);
+            return Err(Error::request(message, "write to a file of another name"));
+        }
+    }
+    Ok(())
+}
+
+/// `--flag=value` as its two words.
+fn split(word: String) -> Vec<String> {
+    match word.split_once('=') {
+        Some((flag, value)) if flag.starts_with('-') => vec![flag.to_owned(), value.to_owned()],
+        _ => vec![word],
+    }
+}
+
+/// Where a word leads, if it is a file: links are followed.
+fn place(word: &str) -> PathBuf {
+    let word = word.strip_prefix('@').unwrap_or(word);
+    fs::canonicalize(word).unwrap_or_else(|_| PathBuf::from(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(line: &str) -> bool {
+        check(line.split(' ').map(str::to_owned)).is_err()
+    }
+
+    #[test]
+    fn no_file_is_written_and_named_again() {
+        assert!(refused("simulate --topo m.json --out m.json"));
+        assert!(refused("simulate --topo=./Cargo.toml --out=Cargo.toml"));
+        assert!(refused("simulate sweep merge --out s0 s0 s1"));
+        assert!(refused("simulate --what-if @e.json -o e.json"));
+        assert!(refused("simulate --json --out a --trace a"));
+        assert!(!refused("simulate --topo m.json --out n.json"));
+        assert!(!refused("simulate --out /dev/null --trace /dev/null"));
+        assert!(!refused("simulate plot time --topo m.json --topo m.json"));
+    }
+}
