@@ -1,4 +1,4 @@
-//! A file that a command writes is none that it reads, nor another that it writes.
+//! A file that a command writes is an ordinary one, none that it reads, nor another that it writes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -31,6 +31,22 @@ pub(super) fn check(words: impl Iterator<Item = String>) -> Result<()> {
     Ok(())
 }
 
+/// A file of rows is an ordinary one: what a device gives has no end.
+pub(super) fn ordinary(file: &str) -> Result<()> {
+    if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
+        let help = "name a file, such as rows.jsonl";
+        return Err(Error::request(format!("{file} is no ordinary file"), help));
+    }
+    Ok(())
+}
+
+pub(super) fn cannot(what: &str, file: &str, error: &std::io::Error) -> Error {
+    Error::request(
+        format!("cannot {what} {file}: {error}"),
+        "mend the cause (directory, permissions, space) and run the same command: it goes on",
+    )
+}
+
 /// `--flag=value` as its two words.
 fn split(word: String) -> Vec<String> {
     match word.split_once('=') {
@@ -50,18 +66,18 @@ mod tests {
     use super::*;
 
     fn refused(line: &str) -> bool {
-        check(line.split(' ').map(str::to_owned)).is_err()
+        check(format!("- {line}").split(' ').map(str::to_owned)).is_err()
     }
 
     #[test]
     fn no_file_is_written_and_named_again() {
-        assert!(refused("simulate --topo m.json --out m.json"));
-        assert!(refused("simulate --topo=./Cargo.toml --out=Cargo.toml"));
-        assert!(refused("simulate sweep merge --out s0 s0 s1"));
-        assert!(refused("simulate --what-if @e.json -o e.json"));
-        assert!(refused("simulate --json --out a --trace a"));
-        assert!(!refused("simulate --topo m.json --out n.json"));
-        assert!(!refused("simulate --out /dev/null --trace /dev/null"));
-        assert!(!refused("simulate plot time --topo m.json --topo m.json"));
+        assert!(refused("--topo m.json --out m.json"));
+        assert!(refused("--topo=./Cargo.toml --out=Cargo.toml"));
+        assert!(refused("sweep merge --out s0 s0 s1"));
+        assert!(refused("--what-if @e.json -o e.json"));
+        assert!(refused("--json --out a --trace a"));
+        assert!(!refused("--topo m.json --out n.json"));
+        assert!(!refused("--out /dev/null --trace /dev/null"));
+        assert!(!refused("plot time --topo m.json --topo m.json"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Counts what is done of a total.
 pub(super) struct Progress {
@@ -31,6 +31,11 @@ impl Progress {
         let (shown, started) = (io::stderr().is_terminal(), Instant::now());
         let (done, minutes) = (AtomicUsize::new(0), AtomicU64::new(0));
         Progress { total, done, started, shown, minutes }
+    }
+
+    /// Time since it began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// One more is done; told on a terminal once the whole has taken a second, in a log once a minute.

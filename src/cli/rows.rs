@@ -6,7 +6,8 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 
 use clap::Args;
 
-use super::sweep::{cannot, ordinary, parsed};
+use super::distinct::{cannot, ordinary};
+use super::sweep::parsed;
 use crate::error::{Error, Result};
 use crate::report::number::{short, signed_percent};
 use crate::report::table::{Table, TableFormat};

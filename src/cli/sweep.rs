@@ -6,12 +6,13 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::arguments::ConstantsFrom;
+use super::distinct::{cannot, ordinary};
 use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::predict::start_threads;
@@ -166,13 +167,6 @@ fn header(name: &str, cases: u64, share: (u64, u64)) -> String {
     format!("{value}\n")
 }
 
-pub(super) fn cannot(what: &str, file: &str, error: &std::io::Error) -> Error {
-    Error::request(
-        format!("cannot {what} {file}: {error}"),
-        "mend the cause (directory, permissions, space) and run the same command: it goes on",
-    )
-}
-
 /// How a run ended, in words.
 enum Ended {
     Done(String),
@@ -181,15 +175,6 @@ enum Ended {
 
 /// Ctrl-C, or a batch system that ends the job, asks to stop.
 static STOP: AtomicBool = AtomicBool::new(false);
-
-/// A file of rows is an ordinary one: what a device gives has no end.
-pub(super) fn ordinary(file: &str) -> Result<()> {
-    if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
-        let help = "name a file, such as rows.jsonl";
-        return Err(Error::request(format!("{file} is no ordinary file"), help));
-    }
-    Ok(())
-}
 
 fn run_plan(options: &RunOptions) -> Result<Ended> {
     let (loaded, name) = loaded(&options.plan, &options.constants)?;
@@ -241,7 +226,9 @@ fn open(part: &str, head: &str, most: u64) -> Result<(File, u64)> {
     loop {
         line.clear();
         let length = reader.read_until(b'\n', &mut line).map_err(|error| told(&error))?;
-        if line.last() != Some(&b'\n') {
+        // A row that was damaged is run again, with those after it.
+        let sound = || end == 0 || serde_json::from_slice::<Value>(&line).is_ok();
+        if line.last() != Some(&b'\n') || !sound() {
             break;
         }
         if end == 0 && line != head.as_bytes() {
@@ -270,11 +257,11 @@ fn open(part: &str, head: &str, most: u64) -> Result<(File, u64)> {
 fn run_cases(loaded: &Loaded, cases: Range<u64>, file: &mut File, part: &str) -> Result<u64> {
     let progress = Progress::new((cases.end - cases.start) as usize);
     let (mut at, mut pool) = (cases.start, Pool::new());
-    // Slow cases are written one a thread, so that a kill costs no more; quick ones many together.
+    // Slow cases are written one a thread, so that a kill costs no more.
     let mut batch = rayon::current_num_threads() as u64;
     while at < cases.end && !STOP.load(Ordering::Relaxed) {
         let some = at..(at + batch).min(cases.end);
-        let started = now();
+        let started = progress.elapsed();
         pool = loaded.pool(some.clone(), pool)?;
         let numbers: Vec<u64> = some.collect();
         let rows = in_parallel(&numbers, |&case| {
@@ -288,17 +275,12 @@ fn run_cases(loaded: &Loaded, cases: Range<u64>, file: &mut File, part: &str) ->
         let written = file.write_all(rows.concat().as_bytes()).and_then(|()| file.sync_data());
         written.map_err(|error| cannot("write", part, &error))?;
         at += rows.len() as u64;
-        if started.elapsed() < QUICK {
+        if progress.elapsed() - started < QUICK {
             batch = (batch * 2).min(BATCH);
         }
     }
     progress.finish();
     Ok(at)
-}
-
-#[expect(clippy::disallowed_methods, reason = "how many rows are written together is no result")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 /// First line and number of whole rows of a file.

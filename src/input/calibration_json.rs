@@ -148,6 +148,21 @@ pub fn parse(file: &str, text: &str) -> Result<Calibration> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn absurd_values_are_refused_of_every_constant() {
+        let calibration = Calibration::embedded().expect("embedded");
+        for (_, device, name, known) in calibration.iter() {
+            assert!(possible(known, known.value), "{device} {name}: the program's own");
+            for value in [-1.0, f64::NAN, f64::INFINITY, 1e15, 1e308] {
+                assert!(!possible(known, value), "{device} {name}: {value}");
+            }
+            let smaller = [0.0, 1e-300].into_iter().filter(|_| known.value > 0.0);
+            for value in smaller {
+                assert!(!possible(known, value), "{device} {name}: {value}");
+            }
+        }
+    }
+
     const FILE: &str = r#"{"schema_version": 1, "constants": [{"name": "gpu/rtx-4090/stream_launch",
         "constant": {"value": 5100, "unit": "ns", "source": "own", "confidence": "measured"}}]}"#;
 
