@@ -34,7 +34,7 @@ pub struct Trace {
 /// Reads the text of a `traces.csv`.
 ///
 /// # Errors
-/// [`Error::Input`] for a malformed row, or when a rank lacks a call.
+/// [`crate::error::Error::Input`] for a malformed row, or when a rank lacks a call.
 pub fn parse_traces(file: &str, text: &str, nccl: &str) -> Result<Vec<Trace>> {
     // In the order of the file.
     let mut order = Vec::new();
