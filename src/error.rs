@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
+
 use crate::units::Time;
 
 /// Where in a text something is wrong, as a byte range.
@@ -82,6 +84,23 @@ impl Error {
     pub fn request(message: impl Into<String>, help: impl Into<String>) -> Error {
         Error::Request { message: message.into(), help: help.into() }
     }
+
+    /// A data file that comes with the program is not what it should be.
+    pub fn damaged(file: &str, reason: impl fmt::Display) -> Error {
+        Error::Read {
+            file: file.to_owned(),
+            reason: reason.to_string(),
+            help: "this file comes with the program: it is damaged, which is a bug".to_owned(),
+        }
+    }
+}
+
+/// Reads a data file that comes with the program; `file` is its path in the repository.
+///
+/// # Errors
+/// [`Error::Read`] when it is damaged, which a test of each file excludes.
+pub fn embedded<T: DeserializeOwned>(file: &str, text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| Error::damaged(file, error))
 }
 
 fn summary(file: &str, problems: &[Problem]) -> String {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::topology::Confidence;
 
 /// One figure.
@@ -131,13 +131,8 @@ impl Calibration {
     pub fn embedded() -> Result<Calibration> {
         let mut devices = BTreeMap::new();
         for (class, word, text) in DeviceClass::ALL {
-            let file: BTreeMap<String, Device> =
-                serde_json::from_str(text).map_err(|error| Error::Read {
-                    file: format!("calibration ({word})"),
-                    reason: error.to_string(),
-                    help: "the embedded calibration is damaged: this is a bug".into(),
-                })?;
-            for (name, device) in file {
+            let file = format!("calibration ({word})");
+            for (name, device) in error::embedded::<BTreeMap<String, Device>>(&file, text)? {
                 devices.insert((class, name), device);
             }
         }

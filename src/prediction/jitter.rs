@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, LogNormal};
 
 use super::regime::Medium;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, embedded};
 use crate::fabric::calibration::Constant;
 use crate::statistics::quantile;
 use crate::workload::uniform;
@@ -52,15 +52,11 @@ impl Jitter {
     /// # Errors
     /// When the embedded file is damaged, which a test excludes.
     pub fn of(medium: Medium) -> Result<Jitter> {
-        let damaged = |reason: String| Error::Read {
-            file: "calibration/jitter.json".into(),
-            reason,
-            help: "the embedded table is damaged: this is a bug".into(),
-        };
-        let file: JitterFile = serde_json::from_str(include_str!("../../calibration/jitter.json"))
-            .map_err(|error| damaged(error.to_string()))?;
+        const FILE: &str = "calibration/jitter.json";
+        let file: JitterFile = embedded(FILE, include_str!("../../calibration/jitter.json"))?;
         let sigma = file.sigmas.get(medium.name());
-        let sigma = sigma.ok_or_else(|| damaged(format!("{} is missing", medium.name())))?;
+        let missing = || Error::damaged(FILE, format!("{} is missing", medium.name()));
+        let sigma = sigma.ok_or_else(missing)?;
         Ok(Jitter { sigma: sigma.value })
     }
 

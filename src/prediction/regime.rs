@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{Hop, Implementation, Transport};
-use crate::error::{Error, Result};
+use crate::error::{self, Result};
 use crate::fabric::{Fabric, LinkClass};
 use crate::schedule::Collective;
 use crate::workload::Beside;
@@ -178,11 +178,7 @@ impl Residuals {
     /// When the embedded file is damaged, which a test excludes.
     pub fn embedded() -> Result<Residuals> {
         let text = include_str!("../../calibration/residuals.json");
-        serde_json::from_str(text).map_err(|error| Error::Read {
-            file: "calibration/residuals.json".into(),
-            reason: error.to_string(),
-            help: "the embedded table is damaged: this is a bug".into(),
-        })
+        error::embedded("calibration/residuals.json", text)
     }
 
     /// Relative standard deviation of a regime; `judged`: without what was learned from this machine.

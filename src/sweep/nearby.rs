@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{self, Implementation, Protocol, Transport};
-use crate::error::{Error, Result};
+use crate::error::{Result, embedded};
 use crate::prediction::{Case, CaseOptions, Machine};
 use crate::schedule::Collective;
 
@@ -74,12 +74,7 @@ impl NearbyCheck {
 /// [`Error::Read`] when the embedded file is malformed, which a test excludes.
 pub fn figures_of(topology: &str) -> Result<Vec<NearbyFigure>> {
     let text = include_str!("../../topologies/nearby.json");
-    let mut all: BTreeMap<String, Vec<NearbyFigure>> =
-        serde_json::from_str(text).map_err(|error| Error::Read {
-            file: "topologies/nearby.json".to_owned(),
-            reason: error.to_string(),
-            help: "the embedded file is damaged: this is a bug".to_owned(),
-        })?;
+    let mut all: BTreeMap<String, Vec<NearbyFigure>> = embedded("topologies/nearby.json", text)?;
     Ok(all.remove(topology).unwrap_or_default())
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::CheckRow;
 use super::tolerance::{Tolerances, fits};
-use crate::error::{Error, Result};
+use crate::error::{self, Result};
 
 /// A row is listed as a miss from here on, |predicted / measured - 1|.
 pub const MISS: f64 = 0.25;
@@ -73,12 +73,7 @@ impl Causes {
     /// # Errors
     /// When the embedded file is damaged, which a test excludes.
     pub fn embedded() -> Result<Causes> {
-        let text = include_str!("../../measured/causes.json");
-        serde_json::from_str(text).map_err(|error| Error::Read {
-            file: "measured/causes.json".into(),
-            reason: error.to_string(),
-            help: "the embedded table is damaged: this is a bug".into(),
-        })
+        error::embedded("measured/causes.json", include_str!("../../measured/causes.json"))
     }
 
     /// Entries that no miss needs any more.

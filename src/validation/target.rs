@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::check::{CheckReport, CheckRow};
-use crate::error::{Error, Result};
+use crate::error::{Result, embedded};
 use crate::measurement::Run;
 use crate::prediction::regime::Medium;
 use crate::schedule::Collective;
@@ -111,12 +111,7 @@ pub struct Missed {
 /// # Errors
 /// When the embedded file is damaged, which a test excludes.
 pub fn missed() -> Result<Vec<Missed>> {
-    let text = include_str!("../../measured/targets.json");
-    serde_json::from_str(text).map_err(|error| Error::Read {
-        file: "measured/targets.json".into(),
-        reason: error.to_string(),
-        help: "the embedded table is damaged: this is a bug".into(),
-    })
+    embedded("measured/targets.json", include_str!("../../measured/targets.json"))
 }
 
 fn percent(share: f64) -> String {

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
+use crate::error::{self, Result};
 
 /// The table.
 #[derive(Clone, Debug, Deserialize)]
@@ -78,13 +78,8 @@ impl Tolerances {
     /// # Errors
     /// When the embedded file is damaged, which a test excludes.
     pub fn embedded() -> Result<Tolerances> {
-        serde_json::from_str(include_str!("../../measured/tolerances.json")).map_err(|error| {
-            Error::Read {
-                file: "measured/tolerances.json".into(),
-                reason: error.to_string(),
-                help: "the embedded table is damaged: this is a bug".into(),
-            }
-        })
+        let text = include_str!("../../measured/tolerances.json");
+        error::embedded("measured/tolerances.json", text)
     }
 
     /// What a group may be off, if anything is said of it.

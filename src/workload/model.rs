@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Collective, ElementType, Step};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, embedded};
 use crate::suggestion::known;
 
 /// A model.
@@ -132,13 +132,7 @@ const SCALED: u64 = 128;
 /// # Errors
 /// [`Error::Read`] when the embedded file is damaged, which a test excludes.
 pub fn catalogue() -> Result<Vec<Model>> {
-    let file = "scenarios/models.json";
-    let text = include_str!("../../scenarios/models.json");
-    serde_json::from_str(text).map_err(|error| Error::Read {
-        file: file.to_owned(),
-        reason: error.to_string(),
-        help: "the embedded catalogue is damaged: this is a bug".to_owned(),
-    })
+    embedded("scenarios/models.json", include_str!("../../scenarios/models.json"))
 }
 
 /// The model of this name.

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use super::{CpuName, Function};
-use crate::error::{Error, Result};
+use crate::error::{self, Result};
 use crate::topology::LinkKind;
 
 /// The table.
@@ -91,11 +91,10 @@ impl Devices {
     /// The table that comes with the program.
     ///
     /// # Errors
-    /// [`Error::Request`] when the file is broken, which a test excludes.
+    /// [`Error::Read`](error::Error::Read) when the file is damaged, which a test excludes.
     pub fn embedded() -> Result<Devices> {
         let text = include_str!("../../../calibration/detection.json");
-        serde_json::from_str(text)
-            .map_err(|error| Error::request(format!("calibration/detection.json: {error}"), ""))
+        error::embedded("calibration/detection.json", text)
     }
 
     /// The GPU of a function.

@@ -1,7 +1,7 @@
 //! Rows of collectives in `observations.csv`: NCCL's, and kernels of serving libraries.
 
 use super::standard::about;
-use super::{Sink, hosts, serving, told};
+use super::{Sink, serving, told};
 use crate::algorithm::{Implementation, Protocol};
 use crate::error::Result;
 use crate::measurement::large;
@@ -88,9 +88,9 @@ fn unmodelled(row: &Row) -> Result<Option<&'static str>> {
 /// How a row's calls were launched, and whether the host's launches were read off it.
 fn launches(sink: &Sink, row: &Row, collective: Collective) -> Result<(Launches, bool)> {
     let condition = row.column("condition")?;
-    let host = hosts::host(&sink.machine)?;
     let told = condition.contains("one process (");
-    let Some(host) = host.filter(|host| told || host.launched_in_turn(condition)) else {
+    let Some(host) = sink.host.as_ref().filter(|host| told || host.launched_in_turn(condition))
+    else {
         return Ok((if told { Launches::InTurn(None) } else { Launches::AtOnce }, false));
     };
     let each = match collective {
@@ -242,6 +242,7 @@ fn chosen(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurement::read::hosts;
     use crate::measurement::table::with_header;
 
     #[test]
@@ -262,7 +263,8 @@ mod tests {
                     SGLang auto-crossover,4096\ndefault,8192\n";
         let rows = with_header("x.csv", text).expect("CSV");
         let of = |machine: &str, row: usize| {
-            let sink = Sink::new(machine, "rtxpro6000x8");
+            let mut sink = Sink::new(machine, "rtxpro6000x8");
+            sink.host = hosts::host(machine).expect("sound");
             launches(&sink, &rows[row], Collective::AllReduce).expect("sound")
         };
         let (rome, asus) = ("4090x8-epyc7542-2s", "asus-esc8000a-e13p-2xpex890xx-8gpu");

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, embedded};
 use crate::topology::Confidence;
 
 #[derive(Deserialize)]
@@ -16,7 +16,7 @@ struct Hosts {
 /// A host whose launches are known.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Host {
+pub(in crate::measurement) struct Host {
     /// Folder of `measured/`.
     machine: String,
     /// A launch of a collective on one GPU, ns.
@@ -44,11 +44,7 @@ pub(super) struct Host {
 /// When the embedded file is malformed, which a test excludes.
 pub(super) fn host(machine: &str) -> Result<Option<Host>> {
     let text = include_str!("../../../measured/hosts.json");
-    let all: Hosts = serde_json::from_str(text).map_err(|error| Error::Read {
-        file: "measured/hosts.json".into(),
-        reason: error.to_string(),
-        help: "the embedded file is damaged: this is a bug".into(),
-    })?;
+    let all: Hosts = embedded("measured/hosts.json", text)?;
     Ok(all.hosts.into_iter().find(|host| host.machine == machine))
 }
 

@@ -41,6 +41,7 @@ pub struct Record {
 pub fn read_machine(machine: &Machine) -> Result<Record> {
     let mut sink = Sink::new(machine.name, machine.topology);
     sink.assumed_nccl = machine.nccl.map(str::to_owned);
+    sink.host = hosts::host(machine.name)?;
     for (file, text) in machine.files {
         sink.read(file, text)?;
     }
@@ -56,6 +57,7 @@ pub fn read_tables(name: &str, topology: &str, files: &[(&str, &str)]) -> Result
     let mut sink = Sink::new(name, topology);
     sink.sets_aside = true;
     sink.assumed_nccl = Some(Version::NEWEST.to_string());
+    sink.host = hosts::host(name)?;
     for (file, text) in files {
         sink.read(file, text)?;
     }
@@ -108,6 +110,8 @@ pub(in crate::measurement) struct Sink {
     pub(super) sets_aside: bool,
     /// Version of NCCL where a row tells none.
     pub(super) assumed_nccl: Option<String>,
+    /// What launches take where one process launches in turn, if that is known.
+    pub(super) host: Option<hosts::Host>,
     record: Record,
     /// Values of each observation: one of several rows in ten may be several times the others.
     values: Vec<Vec<f64>>,
@@ -120,6 +124,7 @@ impl Sink {
             topology: topology.into(),
             sets_aside: false,
             assumed_nccl: None,
+            host: None,
             record: Record::default(),
             values: Vec::new(),
         }

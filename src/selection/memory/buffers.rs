@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::selection::gpu::Capability;
 use crate::suggestion::known;
 use crate::topology::Confidence;
@@ -206,11 +206,7 @@ impl Facts {
     /// # Errors
     /// When the embedded file is malformed, which a test excludes.
     pub fn embedded() -> Result<Facts> {
-        serde_json::from_str(TEXT).map_err(|error| Error::Read {
-            file: "calibration/memory.json".into(),
-            reason: error.to_string(),
-            help: "the embedded sizes are damaged: this is a bug".into(),
-        })
+        error::embedded("calibration/memory.json", TEXT)
     }
 
     /// The engine of this name.

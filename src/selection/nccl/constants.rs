@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Version;
 use super::tables::*;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, embedded};
 use crate::topology::Confidence;
 
 /// The embedded file.
@@ -69,7 +69,7 @@ macro_rules! tables {
         impl Tables {
             fn at(self, version: Version) -> Result<Constants> {
                 if self.title.is_empty() {
-                    return Err(damaged("no title".into()));
+                    return Err(Error::damaged(FILE, "no title"));
                 }
                 let mut provenance = Vec::new();
                 $(let $name = pick(stringify!($name), self.$name, version, &mut provenance)?;)*
@@ -146,13 +146,7 @@ tables! {
     allocation: Allocation,
 }
 
-fn damaged(reason: String) -> Error {
-    Error::Read {
-        file: "calibration/nccl-tuning.json".into(),
-        reason,
-        help: "the embedded constants are damaged: this is a bug".into(),
-    }
-}
+const FILE: &str = "calibration/nccl-tuning.json";
 
 /// The entry of a history that holds for a version.
 fn pick<T>(
@@ -166,7 +160,7 @@ fn pick<T>(
     for entry in history.versions {
         let from = Version::parse(&entry.from)?;
         if from.patch == Version::LATEST || before.is_some_and(|before| before >= from) {
-            return Err(damaged(format!("{table}: {} is out of order", entry.from)));
+            return Err(Error::damaged(FILE, format!("{table}: {} is out of order", entry.from)));
         }
         before = Some(from);
         if from <= version {
@@ -196,8 +190,7 @@ impl Constants {
     /// # Errors
     /// A version older than any known; a damaged file, which a test excludes.
     pub fn of(version: Version) -> Result<Constants> {
-        let tables: Tables =
-            serde_json::from_str(TEXT).map_err(|error| damaged(error.to_string()))?;
+        let tables: Tables = embedded(FILE, TEXT)?;
         tables.at(version)
     }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::needs::Needs;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::topology::Confidence;
 
 /// The rules that come with the program.
@@ -194,10 +194,6 @@ impl Rules {
     /// # Errors
     /// When the embedded file is malformed, which a test excludes.
     pub fn embedded() -> Result<Rules> {
-        serde_json::from_str(TEXT).map_err(|error| Error::Read {
-            file: "calibration/serving.json".into(),
-            reason: error.to_string(),
-            help: "the embedded rules are damaged: this is a bug".into(),
-        })
+        error::embedded("calibration/serving.json", TEXT)
     }
 }

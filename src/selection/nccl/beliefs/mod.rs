@@ -6,7 +6,7 @@ mod file;
 
 use self::file::{Capabilities, CpuModel, File, TrialSpeeds};
 use super::Version;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, embedded};
 use crate::topology::Confidence;
 
 pub use self::file::{Budget, CpuNames, Figure};
@@ -25,11 +25,7 @@ pub struct Beliefs {
 
 fn hexadecimal(text: &str) -> Result<u64> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
-    u64::from_str_radix(digits, 16).map_err(|_| damaged(format!("`{text}` is no id")))
-}
-
-fn damaged(reason: String) -> Error {
-    Error::Read { file: FILE.into(), reason, help: "the built-in figures are damaged".into() }
+    u64::from_str_radix(digits, 16).map_err(|_| Error::damaged(FILE, format!("`{text}` is no id")))
 }
 
 /// Drops the entries that a version does not have yet.
@@ -48,8 +44,7 @@ impl Beliefs {
     /// [`Error::Read`] when the embedded file is damaged, which a test excludes.
     pub fn of(version: Version) -> Result<Beliefs> {
         let text = include_str!("../../../../calibration/nccl-topology.json");
-        let mut file: File =
-            serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;
+        let mut file: File = embedded(FILE, text)?;
         keep_known(&mut file.nvlink, |entry| &entry.since, version)?;
         keep_known(&mut file.inter_cpu, |entry| &entry.since, version)?;
         keep_known(&mut file.trial_speeds, |entry| &entry.since, version)?;
