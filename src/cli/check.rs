@@ -77,10 +77,10 @@ pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Fai
     progress.finish();
     let report = report?;
     let own = options.rows.measured.is_some();
+    let left_out: usize = report.unmatched.iter().map(|entry| entry.count).sum();
     if report.rows.is_empty() {
         if own && let Some(first) = report.unmatched.first() {
-            let all: usize = report.unmatched.iter().map(|entry| entry.count).sum();
-            let message = format!("no row can be predicted: {all} left out");
+            let message = format!("no row can be predicted: {left_out} left out");
             return Err(Error::request(message, format!("the first: {}", first.reason)).into());
         }
         return Err(Error::request(
@@ -89,7 +89,6 @@ pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Fai
         )
         .into());
     }
-    let left_out: usize = report.unmatched.iter().map(|entry| entry.count).sum();
     let silent = options.json || options.format == Some(Form::Csv);
     if own && silent && left_out > 0 {
         // The text lists them.

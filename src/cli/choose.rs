@@ -13,7 +13,7 @@ use crate::fabric::Calibration;
 use crate::input::nccl_xml::{self, XML_IS_SMALL, XML_LIMIT};
 use crate::input::read_text;
 use crate::prediction::cases::cases;
-use crate::prediction::choice::chosen_gpus;
+use crate::prediction::choice::chosen_or_first;
 use crate::prediction::{Case, CaseOptions, Machine};
 use crate::report::{choose as report, dispatch, json};
 use crate::selection::nccl::beliefs::Beliefs;
@@ -52,10 +52,7 @@ pub(super) fn run(options: &Choose, output: &mut Output) -> std::result::Result<
     start_threads(options.threads)?;
     let machine = Machine::new(topology, &calibration, !options.no_regimes, true)?;
     let gpu_count = machine.nominal.fabric.gpu_count;
-    let gpus = match options.gpus.is_empty() {
-        true => (0..gpu_count as u32).collect(),
-        false => chosen_gpus(&options.gpus, gpu_count)?,
-    };
+    let gpus = chosen_or_first(&options.gpus, gpu_count, gpu_count)?;
     if gpus.len() < 2 {
         return Err(Error::request(
             format!("{} has one GPU: there is nothing to choose", machine.topology.name),

@@ -9,7 +9,7 @@ use super::progress::Progress;
 use crate::algorithm::expert_parallel::{Layer, Pattern};
 use crate::error::Error;
 use crate::prediction::Machine;
-use crate::prediction::choice::chosen_gpus;
+use crate::prediction::choice::chosen_or_first;
 use crate::prediction::experts::ExpertExchange;
 use crate::report::experts::{Experts, Row, text};
 use crate::selection::nccl::environment::Settings;
@@ -60,11 +60,8 @@ pub(super) struct Options {
 /// Simulates and prints.
 pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Failure> {
     let experts = answer(options)?;
-    if options.json {
-        output.plain(&pretty(&experts)?, None)?;
-    } else {
-        output.titled(&text(&experts), None)?;
-    }
+    let written = if options.json { pretty(&experts)? } else { text(&experts) };
+    output.titled(&written, None)?;
     Ok(Outcome::Done)
 }
 
@@ -77,10 +74,7 @@ fn answer(options: &Options) -> crate::error::Result<Experts> {
     let (count, used) = model.experts_and_used()?;
     let machine = Machine::new(topology, &calibration, !options.no_regimes, false)?;
     let gpu_count = machine.nominal.fabric.gpu_count;
-    let gpus = match options.gpus.is_empty() {
-        true => (0..gpu_count as u32).collect(),
-        false => chosen_gpus(&options.gpus, gpu_count)?,
-    };
+    let gpus = chosen_or_first(&options.gpus, gpu_count, gpu_count)?;
     if gpus.len() < 2 {
         let help = "choose a machine with two GPUs or more";
         return Err(Error::request("one GPU holds all experts: nothing is exchanged", help));

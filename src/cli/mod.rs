@@ -7,8 +7,8 @@ mod check;
 mod choose;
 mod compare;
 mod constants;
-mod distinct;
 mod experts;
+mod files;
 mod here;
 mod import;
 mod load;
@@ -42,7 +42,7 @@ use output::Outcome;
 /// # Errors
 /// Inputs that are wrong, requests that cannot be met, an output that cannot be written.
 pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failure> {
-    distinct::check(std::env::args())?;
+    files::named_once(std::env::args())?;
     match &arguments.command {
         None => predict::run(&arguments.predict, output),
         Some(Command::Topo(command)) => topo::run(command, output),

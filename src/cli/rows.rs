@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader};
 
 use clap::Args;
 
-use super::distinct::{cannot, ordinary};
+use super::files::{cannot, ordinary};
 use super::sweep::parsed;
 use crate::error::{Error, Result};
 use crate::report::number::{short, signed_percent};
@@ -80,13 +80,19 @@ fn bests(file: &str) -> Result<Bests> {
     Ok(bests)
 }
 
-/// A cell, quoted where it must be (RFC 4180).
-fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
-}
+/// Columns of the values.
+const HEADER: [&str; 10] = [
+    "case",
+    "machine",
+    "edits",
+    "algorithm",
+    "seed",
+    "bytes",
+    "us",
+    "in_place_us",
+    "waiting_us",
+    "error",
+];
 
 /// Writes the rows as comma-separated values.
 pub(super) fn csv(options: &CsvOptions) -> Result<String> {
@@ -94,31 +100,32 @@ pub(super) fn csv(options: &CsvOptions) -> Result<String> {
     ordinary(out)?;
     let part = format!("{out}.part");
     let failed = |error: &std::io::Error| cannot("write", out, error);
-    let mut to = BufWriter::new(File::create(&part).map_err(|error| failed(&error))?);
-    let header = "case,machine,edits,algorithm,seed,bytes,us,in_place_us,waiting_us,error\n";
-    to.write_all(header.as_bytes()).map_err(|error| failed(&error))?;
+    let file_to = File::create(&part).map_err(|error| failed(&error))?;
+    let mut to = csv::Writer::from_writer(file_to);
+    let mut write =
+        |cells: &[String]| to.write_record(cells).map_err(|error| failed(&error.into()));
+    write(&HEADER.map(str::to_owned))?;
     let mut rows = 0;
     let written = each_row(file, |row| {
         fn cell<T: ToString>(value: Option<T>) -> String {
             value.map_or(String::new(), |value| value.to_string())
         }
-        let cells = [
+        rows += 1;
+        write(&[
             row.case.to_string(),
-            quoted(&row.machine),
-            quoted(&row.edits),
-            quoted(&row.algorithm),
+            row.machine,
+            row.edits,
+            row.algorithm,
             cell(row.seed),
             cell(row.bytes),
             cell(row.us),
             cell(row.in_place_us),
             cell(row.waiting_us),
-            quoted(&cell(row.error)),
-        ];
-        rows += 1;
-        writeln!(to, "{}", cells.join(",")).map_err(|error| failed(&error))
+            row.error.unwrap_or_default(),
+        ])
     });
     let finish = || {
-        let file = to.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        let file = to.into_inner().map_err(csv::IntoInnerError::into_error)?;
         file.sync_all()?;
         fs::rename(&part, out)
     };

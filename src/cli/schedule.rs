@@ -10,7 +10,7 @@ use super::predict::fidelity;
 use crate::error::Result;
 use crate::input::plans::load_plan;
 use crate::prediction;
-use crate::prediction::choice::chosen_gpus;
+use crate::prediction::choice::chosen_or_first;
 use crate::prediction::plan::{plan_us, prove_plan};
 use crate::report::table::{Table, TableFormat};
 use crate::units::{format_size, parse_gpus, parse_size};
@@ -48,10 +48,7 @@ pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result
     let topology = load::machine(&options.machine, &calibration)?.topology;
     let machine = prediction::Machine::new(topology, &calibration, true, false)?;
     let gpu_count = machine.nominal.fabric.gpu_count;
-    let gpus = match options.gpus.is_empty() {
-        true => (0..(plan.ranks() as u32).min(gpu_count as u32)).collect(),
-        false => chosen_gpus(&options.gpus, gpu_count)?,
-    };
+    let gpus = chosen_or_first(&options.gpus, plan.ranks(), gpu_count)?;
     prove_plan(&plan, &machine, &gpus)?;
     let mut sizes: Vec<u64> = options.sizes.iter().map(|&bytes| plan.round_up(bytes)).collect();
     sizes.dedup();

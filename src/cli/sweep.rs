@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::arguments::ConstantsFrom;
-use super::distinct::{cannot, ordinary};
+use super::files::{cannot, ordinary};
 use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::predict::start_threads;

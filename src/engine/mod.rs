@@ -16,7 +16,7 @@ pub use executor::{RunOptions, run};
 pub use outcome::{BlockUse, Outcome};
 pub use timeline::Timeline;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fabric::Fabric;
 use crate::schedule::Schedule;
 use network::alpha_beta::AlphaBeta;
@@ -50,8 +50,14 @@ impl Fidelity {
     }
 
     /// The model of this name.
-    pub fn from_name(name: &str) -> Option<Fidelity> {
-        Self::ALL.iter().find(|entry| entry.1 == name).map(|entry| entry.0)
+    ///
+    /// # Errors
+    /// When there is none, with the names that are.
+    pub fn named(name: &str) -> Result<Fidelity> {
+        Self::ALL.iter().find(|entry| entry.1 == name).map(|entry| entry.0).ok_or_else(|| {
+            let names = Self::ALL.map(|entry| entry.1).join(", ");
+            Error::request(format!("there is no network model `{name}`"), format!("known: {names}"))
+        })
     }
 }
 

@@ -77,9 +77,9 @@ const OFF_MAX: f64 = 100.0;
 /// Whether a value can stand in a constant's place. What is counted in whole numbers stays at least one.
 fn possible(known: &Constant, value: f64) -> bool {
     let counted = known.value >= 1.0 && matches!(known.unit.as_str(), "1" | "B");
-    let least = if counted { 1.0 } else { known.value / OFF_MAX };
+    let least = (known.value / OFF_MAX).max(if counted { 1.0 } else { 0.0 });
     match known.value > 0.0 {
-        true => (least.max(known.value / OFF_MAX)..=known.value * OFF_MAX).contains(&value),
+        true => (least..=known.value * OFF_MAX).contains(&value),
         // Nothing to compare with: a millisecond, or as many of anything else.
         false => (0.0..=1e6).contains(&value),
     }

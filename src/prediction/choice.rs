@@ -133,6 +133,17 @@ pub fn chosen_gpus(gpus: &[u32], gpu_count: usize) -> Result<Vec<u32>> {
     Ok(gpus.to_vec())
 }
 
+/// GPUs that were named, as [`chosen_gpus`], or the first `count` of a machine where none were.
+///
+/// # Errors
+/// As [`chosen_gpus`].
+pub fn chosen_or_first(gpus: &[u32], count: usize, gpu_count: usize) -> Result<Vec<u32>> {
+    match gpus {
+        [] => Ok((0..count.min(gpu_count) as u32).collect()),
+        _ => chosen_gpus(gpus, gpu_count),
+    }
+}
+
 impl Choice {
     /// GPUs in the order of ranks, where a workload wants `wanted`, and what to note about them.
     ///

@@ -156,11 +156,7 @@ impl Ask {
         calibration: &Calibration,
     ) -> Result<Answered> {
         self.check()?;
-        let Some(fidelity) = Fidelity::from_name(&self.network_model) else {
-            let names = Fidelity::ALL.map(|entry| entry.1).join(", ");
-            let message = format!("there is no network model `{}`", self.network_model);
-            return Err(Error::request(message, format!("known: {names}")));
-        };
+        let fidelity = Fidelity::named(&self.network_model)?;
         let terms = Terms { regimes: true, ranges: false, fidelity };
         let mut sides: Vec<(Prepared, Vec<Case>)> = Vec::new();
         for side in &self.sides {

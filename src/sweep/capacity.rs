@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::in_parallel;
-use super::plan::{Plan, Prepared, Terms};
+use super::plan::{Plan, Terms};
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
@@ -138,16 +138,9 @@ fn calls_ms(
     agree(edits)?;
     let (plan, _) = plan.edited(edits, calibration)?;
     let prepared = plan.prepared(calibration, Terms { regimes: true, ranges: false, fidelity })?;
-    let cases = prepared.cases()?;
-    let Prepared { machine, scenario, options, .. } = prepared;
+    let scenario = &prepared.scenario;
     let step = scenario.step(&target.step).unwrap_or(&scenario.steps[0]);
-    let mut best: Option<(f64, String)> = None;
-    for case in &cases {
-        let us = case.nominal_us(&machine, step.bytes, &options)?;
-        let ms = us * f64::from(step.calls) / 1e3;
-        if best.as_ref().is_none_or(|best| ms < best.0) {
-            best = Some((ms, case.title.clone()));
-        }
-    }
-    best.ok_or_else(|| Error::request("no implementation is left", ""))
+    let found = prepared.fastest(step.bytes)?;
+    let (case, us) = found.ok_or_else(|| Error::request("no implementation is left", ""))?;
+    Ok((us * f64::from(step.calls) / 1e3, case.title))
 }

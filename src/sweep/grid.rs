@@ -131,13 +131,7 @@ impl Loaded {
         scenario: Scenario,
         calibration: Calibration,
     ) -> Result<Loaded> {
-        let Some(fidelity) = Fidelity::from_name(&grid.network_model) else {
-            let names = Fidelity::ALL.map(|entry| entry.1);
-            return Err(Error::request(
-                format!("there is no network model `{}`", grid.network_model),
-                format!("known: {}", names.join(", ")),
-            ));
-        };
+        let fidelity = Fidelity::named(&grid.network_model)?;
         for texts in &grid.edits {
             texts
                 .iter()

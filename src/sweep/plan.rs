@@ -1,6 +1,7 @@
 //! A question before it is worked out: a machine, the calls, what is laid down; and edits of all
 //! three in one list.
 
+use super::in_parallel;
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::{Calibration, hardware};
@@ -54,6 +55,17 @@ impl Prepared {
     pub fn cases(&self) -> Result<Vec<Case>> {
         let collective = self.scenario.steps[0].collective;
         self.choice.cases(collective, &self.machine, &self.options.gpus)
+    }
+
+    /// The fastest way to do a call of `bytes`, and its time, us; nothing where no way is left.
+    ///
+    /// # Errors
+    /// As [`Prepared::cases`], and those of the engine.
+    pub fn fastest(&self, bytes: u64) -> Result<Option<(Case, f64)>> {
+        let cases = self.cases()?;
+        let times =
+            in_parallel(&cases, |case| case.nominal_us(&self.machine, bytes, &self.options))?;
+        Ok(cases.into_iter().zip(times).min_by(|a, b| a.1.total_cmp(&b.1)))
     }
 }
 

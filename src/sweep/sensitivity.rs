@@ -7,7 +7,6 @@ use super::plan::{Plan, Terms};
 use crate::error::{Error, Result};
 use crate::fabric::calibration::relative_uncertainty;
 use crate::fabric::{Calibration, DeviceClass};
-use crate::prediction::Case;
 use crate::topology::{LinkKind, NodeKind, Topology};
 use crate::workload::Step;
 
@@ -65,7 +64,9 @@ pub fn sensitivity(
     calibration: &Calibration,
     terms: Terms,
 ) -> Result<Sensitivity> {
-    let (case, us) = fastest(plan, step, calibration, terms)?;
+    let found = plan.clone().prepared(calibration, terms)?.fastest(step.bytes)?;
+    let none_left = || Error::request("no algorithm is left", "drop --algo or --proto");
+    let (case, us) = found.ok_or_else(none_left)?;
     let mut moves: Vec<(Moved, Plan, Option<Calibration>)> = Vec::new();
     for (moved, slower) in constants(&plan.topology, calibration)? {
         moves.push((moved, plan.clone(), Some(slower)));
@@ -81,22 +82,6 @@ pub fn sensitivity(
     // Equal changes stay in the order of the moves.
     effects.sort_by(|a, b| b.change.abs().total_cmp(&a.change.abs()));
     Ok(Sensitivity { step: step.clone(), title: case.title.clone(), us, effects })
-}
-
-fn fastest(
-    plan: &Plan,
-    step: &Step,
-    calibration: &Calibration,
-    terms: Terms,
-) -> Result<(Case, f64)> {
-    let prepared = plan.clone().prepared(calibration, terms)?;
-    let cases = prepared.cases()?;
-    let times = in_parallel(&cases, |case| {
-        case.nominal_us(&prepared.machine, step.bytes, &prepared.options)
-    })?;
-    let all = cases.into_iter().zip(times);
-    let fastest = all.min_by(|a, b| a.1.total_cmp(&b.1));
-    fastest.ok_or_else(|| Error::request("no algorithm is left", "drop --algo or --proto"))
 }
 
 /// Every constant of the machine's devices, of links and of libraries, moved alone.

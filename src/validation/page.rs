@@ -27,21 +27,15 @@ pub fn markdown(report: &CheckReport) -> String {
 }
 
 fn head(out: &mut String, report: &CheckReport) -> Result {
-    writeln!(out, "# Accuracy\n")?;
-    writeln!(out, "Written by the program: prediction against `measured/`. Errors in percent are")?;
     writeln!(
         out,
-        "predicted / measured - 1. *fit*: constants were fitted to these rows; *check*:"
+        "# Accuracy\n\n\
+         Written by the program: prediction against `measured/`. Errors in percent are\n\
+         predicted / measured - 1. *fit*: constants were fitted to these rows; *check*:\n\
+         they were not. Allowed values are in `measured/tolerances.json`. Ranges hold what\n\
+         is known of the constants and what no constant explains, the latter learned by\n\
+         regime from the other machines only (`calibration/residuals.json`).\n"
     )?;
-    writeln!(
-        out,
-        "they were not. Allowed values are in `measured/tolerances.json`. Ranges hold what"
-    )?;
-    writeln!(
-        out,
-        "is known of the constants and what no constant explains, the latter learned by"
-    )?;
-    writeln!(out, "regime from the other machines only (`calibration/residuals.json`).\n")?;
     let inside = percent(report.coverage);
     writeln!(out, "{} predictions; {inside} % of check rows inside their 80 % range.\n", {
         report.rows.len()
@@ -49,14 +43,14 @@ fn head(out: &mut String, report: &CheckReport) -> Result {
 }
 
 fn goals(out: &mut String, report: &CheckReport) -> Result {
-    writeln!(out, "## Targets\n")?;
     writeln!(
         out,
-        "Of check rows, by machine, %. A target of errors is met when every machine is within, or the"
+        "## Targets\n\n\
+         Of check rows, by machine, %. A target of errors is met when every machine is within, or the\n\
+         worst one where that is said. Ranks have GPUs of their own.\n\n\
+         | target | wanted | reached | | cause | what would mend it |\n\
+         |---|---|---|---|---|---|"
     )?;
-    writeln!(out, "worst one where that is said. Ranks have GPUs of their own.\n")?;
-    writeln!(out, "| target | wanted | reached | | cause | what would mend it |")?;
-    writeln!(out, "|---|---|---|---|---|---|")?;
     for target in &report.targets {
         writeln!(
             out,
@@ -78,29 +72,17 @@ fn picture(out: &mut String, file: &str, what: &str) -> Result {
 }
 
 fn verdicts(out: &mut String, report: &CheckReport) -> Result {
-    writeln!(out, "## What would explain a row\n")?;
     writeln!(
         out,
-        "Check rows. *outside*: not in the 80 % range, and constants that are off by at most {BOUND}"
+        "## What would explain a row\n\n\
+         Check rows. *outside*: not in the 80 % range, and constants that are off by at most {BOUND}\n\
+         standard deviations would explain it. *not explained*: no such change does: the machine is not\n\
+         what its topology says, or the model lacks something. Beside them the mechanism that most of\n\
+         the prediction follows (its rows; how many times slower its constants would have to be, the\n\
+         median; below 1: faster), where it holds a tenth of it and ten times would do.\n\n\
+         | machine | within | outside | not explained | nearest mechanisms |\n\
+         |---|---:|---:|---:|---|"
     )?;
-    writeln!(
-        out,
-        "standard deviations would explain it. *not explained*: no such change does: the machine is not"
-    )?;
-    writeln!(
-        out,
-        "what its topology says, or the model lacks something. Beside them the mechanism that most of"
-    )?;
-    writeln!(
-        out,
-        "the prediction follows (its rows; how many times slower its constants would have to be, the"
-    )?;
-    writeln!(
-        out,
-        "median; below 1: faster), where it holds a tenth of it and ten times would do.\n"
-    )?;
-    writeln!(out, "| machine | within | outside | not explained | nearest mechanisms |")?;
-    writeln!(out, "|---|---:|---:|---:|---|")?;
     for score in report.scores.iter().filter(|score| score.regime.is_none()) {
         let own = || report.rows.iter().filter(|row| !row.fit && row.machine == score.machine);
         let count = |verdict: Verdict| own().filter(|row| row.verdict == verdict).count();
@@ -127,22 +109,16 @@ fn verdicts(out: &mut String, report: &CheckReport) -> Result {
 }
 
 fn without(out: &mut String, report: &CheckReport) -> Result {
-    writeln!(out, "## Each machine left out\n")?;
     writeln!(
         out,
-        "Check rows. Refitted without the machine: the residuals of its ranges (*in 80 %* above), and, in"
+        "## Each machine left out\n\n\
+         Check rows. Refitted without the machine: the residuals of its ranges (*in 80 %* above), and, in\n\
+         the last two columns, one factor a regime, the median error of the other machines. Where it\n\
+         helps, machines err together and a constant is off for all of them. Constants stay: rows that\n\
+         they were fitted to do not count here.\n\n\
+         | machine | rows | median | p90 | by the others: median | p90 |\n\
+         |---|---:|---:|---:|---:|---:|"
     )?;
-    writeln!(
-        out,
-        "the last two columns, one factor a regime, the median error of the other machines. Where it"
-    )?;
-    writeln!(
-        out,
-        "helps, machines err together and a constant is off for all of them. Constants stay: rows that"
-    )?;
-    writeln!(out, "they were fitted to do not count here.\n")?;
-    writeln!(out, "| machine | rows | median | p90 | by the others: median | p90 |")?;
-    writeln!(out, "|---|---:|---:|---:|---:|---:|")?;
     for machine in &report.left_out {
         writeln!(
             out,
@@ -185,23 +161,20 @@ fn score_row(out: &mut String, name: &str, score: &Score) -> Result {
 }
 
 fn machines(out: &mut String, report: &CheckReport) -> Result {
-    writeln!(out, "## By machine\n")?;
     writeln!(
         out,
-        "Check rows. *in 80 %*: share inside the range. *score*: interval score of the range,"
-    )?;
-    writeln!(
-        out,
-        "of logarithms, less is better. *noise*: half of what lies between the lowest and the"
-    )?;
-    writeln!(
-        out,
-        "highest of repeated measurements, the median. The last row counts machines alike.\n"
+        "## By machine\n\n\
+         Check rows. *in 80 %*: share inside the range. *score*: interval score of the range,\n\
+         of logarithms, less is better. *noise*: half of what lies between the lowest and the\n\
+         highest of repeated measurements, the median. The last row counts machines alike.\n"
     )?;
     picture(out, "../plots/accuracy.svg", "Predicted over measured, by machine and regime")?;
     picture(out, "accuracy-scatter.svg", "Predicted against measured, every call")?;
-    writeln!(out, "| machine | rows | median | p90 | bias | in 80 % | score | noise |")?;
-    writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---:|")?;
+    writeln!(
+        out,
+        "| machine | rows | median | p90 | bias | in 80 % | score | noise |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|"
+    )?;
     let all: Vec<&Score> = report.scores.iter().filter(|score| score.regime.is_none()).collect();
     for score in &all {
         score_row(out, &score.machine, score)?;
@@ -230,21 +203,15 @@ fn machines(out: &mut String, report: &CheckReport) -> Result {
 }
 
 fn lines(out: &mut String, report: &CheckReport) -> Result {
-    writeln!(out, "## Against fitted lines\n")?;
     writeln!(
         out,
-        "A latency a step and a rate, in two pieces, fitted to some rows of a machine, predict"
+        "## Against fitted lines\n\n\
+         A latency a step and a rate, in two pieces, fitted to some rows of a machine, predict\n\
+         others; our predictions used none of either. Medians over machines, %; bands of the\n\
+         lines are conformal.\n\n\
+         | rows held out | rows | machines | ours: median | p90 | in 80 % | score | lines: median | p90 | in 80 % | score |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     )?;
-    writeln!(
-        out,
-        "others; our predictions used none of either. Medians over machines, %; bands of the"
-    )?;
-    writeln!(out, "lines are conformal.\n")?;
-    writeln!(
-        out,
-        "| rows held out | rows | machines | ours: median | p90 | in 80 % | score | lines: median | p90 | in 80 % | score |"
-    )?;
-    writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")?;
     for split in &report.splits {
         write!(out, "| {} | {} | {} |", split.name, split.rows, split.machines)?;
         for errors in [&split.ours, &split.line] {
@@ -263,15 +230,12 @@ fn lines(out: &mut String, report: &CheckReport) -> Result {
 }
 
 fn regrets(out: &mut String, report: &CheckReport) -> Result {
-    writeln!(out, "## Regret\n")?;
     writeln!(
         out,
-        "What is lost by taking the algorithm that is predicted to be fastest instead of the"
-    )?;
-    writeln!(out, "one that was measured fastest, %.\n")?;
-    writeln!(
-        out,
-        "| machine | choices | median | p90 | worst | at |\n|---|---:|---:|---:|---:|---|"
+        "## Regret\n\n\
+         What is lost by taking the algorithm that is predicted to be fastest instead of the\n\
+         one that was measured fastest, %.\n\n\
+         | machine | choices | median | p90 | worst | at |\n|---|---:|---:|---:|---:|---|"
     )?;
     for regret in &report.regrets {
         writeln!(
@@ -289,11 +253,11 @@ fn regrets(out: &mut String, report: &CheckReport) -> Result {
 }
 
 fn regimes(out: &mut String, report: &CheckReport) -> Result {
-    writeln!(out, "## By regime\n")?;
-    writeln!(out, "Each figure is a median over machines of that figure of a machine's rows.\n")?;
     writeln!(
         out,
-        "| regime | machines | rows | median | p90 | in 80 % |\n|---|---:|---:|---:|---:|---:|"
+        "## By regime\n\n\
+         Each figure is a median over machines of that figure of a machine's rows.\n\n\
+         | regime | machines | rows | median | p90 | in 80 % |\n|---|---:|---:|---:|---:|---:|"
     )?;
     let names = report.scores.iter().filter_map(|score| score.regime.clone());
     let names: std::collections::BTreeSet<String> = names.collect();
@@ -315,12 +279,12 @@ fn regimes(out: &mut String, report: &CheckReport) -> Result {
 }
 
 fn groups(out: &mut String, report: &CheckReport) -> Result {
-    writeln!(out, "## By experiment\n")?;
     writeln!(
         out,
-        "| machine | experiment | data | rows | median | p90 | worst | bias | allowed | |"
+        "## By experiment\n\n\
+         | machine | experiment | data | rows | median | p90 | worst | bias | allowed | |\n\
+         |---|---|---|---:|---:|---:|---:|---:|---|---|"
     )?;
-    writeln!(out, "|---|---|---|---:|---:|---:|---:|---:|---|---|")?;
     for group in &report.groups {
         let told = allowed(group);
         writeln!(
@@ -336,8 +300,11 @@ fn groups(out: &mut String, report: &CheckReport) -> Result {
 }
 
 fn orders(out: &mut String, report: &CheckReport) -> Result {
-    writeln!(out, "\n## Order of algorithms\n\n| machine | experiment | pairs | right |")?;
-    writeln!(out, "|---|---|---:|---:|")?;
+    writeln!(
+        out,
+        "\n## Order of algorithms\n\n| machine | experiment | pairs | right |\n\
+         |---|---|---:|---:|"
+    )?;
     for order in &report.orders {
         let (machine, experiment) = (&order.machine, &order.experiment);
         writeln!(out, "| {machine} | {experiment} | {} | {} |", order.pairs, order.right)?;

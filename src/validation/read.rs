@@ -29,6 +29,13 @@ pub fn observations(options: &CheckOptions) -> Result<Read> {
     let holds = |filter: &Option<String>, name: &str| {
         filter.as_ref().is_none_or(|part| name.contains(part.as_str()))
     };
+    // A built-in topology's name stands for the machines that it describes.
+    let named = |name: &str| {
+        let described = |machine: &library::Machine| {
+            machine.name == name && options.machine.as_deref() == Some(machine.topology)
+        };
+        holds(&options.machine, name) || library::MACHINES.iter().any(described)
+    };
     let (mut all, mut notes) = (measurement::Record::default(), Vec::new());
     match &options.own {
         Some((file, topology)) if file == "-" || Path::new(file).is_file() => {
@@ -46,11 +53,7 @@ pub fn observations(options: &CheckOptions) -> Result<Read> {
             let described = |machine: &&library::Machine| {
                 options.topology.as_deref().is_none_or(|topology| topology == machine.topology)
             };
-            // A built-in topology's name stands for the machines that it describes.
-            let wanted = |machine: &&library::Machine| {
-                holds(&options.machine, machine.name)
-                    || options.machine.as_deref() == Some(machine.topology)
-            };
+            let wanted = |machine: &&library::Machine| named(machine.name);
             for machine in library::MACHINES.iter().filter(wanted).filter(described) {
                 let record = measurement::read_machine(machine)?;
                 all.observations.extend(record.observations);
@@ -58,12 +61,6 @@ pub fn observations(options: &CheckOptions) -> Result<Read> {
             }
         }
     }
-    let named = |name: &str| {
-        let described = |machine: &library::Machine| {
-            machine.name == name && options.machine.as_deref() == Some(machine.topology)
-        };
-        holds(&options.machine, name) || library::MACHINES.iter().any(described)
-    };
     all.observations.retain(|observation| {
         named(&observation.machine) && holds(&options.experiment, &observation.experiment)
     });

@@ -1,4 +1,4 @@
-//! A file that a command writes is an ordinary one, none that it reads, nor another that it writes.
+//! Files that commands write: ordinary ones, none that is read, nor another that is written.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,17 +13,13 @@ const WRITTEN: [&str; 7] =
 ///
 /// # Errors
 /// [`Error::Request`] with the file.
-pub(super) fn check(words: impl Iterator<Item = String>) -> Result<()> {
+pub(super) fn named_once(words: impl Iterator<Item = String>) -> Result<()> {
     let words: Vec<String> = words.skip(1).flat_map(split).collect();
-    let places: Vec<PathBuf> = words.iter().map(|word| place(word)).collect();
-    for (index, pair) in words.windows(2).enumerate() {
-        let target = &places[index + 1];
+    for pair in words.windows(2).filter(|pair| WRITTEN.contains(&pair[0].as_str())) {
+        let target = place(&pair[1]);
         // A device or a pipe takes what several write.
-        let special = fs::metadata(target).is_ok_and(|meta| !meta.is_file());
-        if !WRITTEN.contains(&pair[0].as_str()) || special {
-            continue;
-        }
-        if places.iter().filter(|place| *place == target).count() > 1 {
+        let special = fs::metadata(&target).is_ok_and(|meta| !meta.is_file());
+        if !special && words.iter().filter(|word| place(word) == target).count() > 1 {
             let message = format!("{} is written, and named a second time", pair[1]);
             return Err(Error::request(message, "write to a file of another name"));
         }
@@ -40,6 +36,7 @@ pub(super) fn ordinary(file: &str) -> Result<()> {
     Ok(())
 }
 
+/// That a file of rows cannot be read or written: what was done before stands.
 pub(super) fn cannot(what: &str, file: &str, error: &std::io::Error) -> Error {
     Error::request(
         format!("cannot {what} {file}: {error}"),
@@ -66,7 +63,7 @@ mod tests {
     use super::*;
 
     fn refused(line: &str) -> bool {
-        check(format!("- {line}").split(' ').map(str::to_owned)).is_err()
+        named_once(format!("- {line}").split(' ').map(str::to_owned)).is_err()
     }
 
     #[test]
