@@ -9,7 +9,7 @@ use super::output::{Failure, Outcome, Output};
 use super::predict::{start_threads, table_format};
 use crate::error::{Error, Result};
 use crate::input::questions::QUESTIONS;
-use crate::input::{load_scenario, read_text};
+use crate::input::{load_scenario, read_form, read_text};
 use crate::report::ask::page;
 use crate::report::table::{Table, TableFormat};
 use crate::suggestion::known;
@@ -78,16 +78,7 @@ fn loaded(name: &str) -> Result<Ask> {
 }
 
 fn read(name: &str, text: &str) -> Result<Ask> {
-    let ask: Ask = serde_json::from_str(text).map_err(|error| Error::Read {
-        file: name.to_owned(),
-        reason: format!("it is no question: {error}"),
-        help: "see docs/what-if.md and scenarios/questions".to_owned(),
-    })?;
-    if ask.schema_version != VERSION {
-        let message = format!("{name}: schema version {} is not known", ask.schema_version);
-        return Err(Error::request(message, format!("this program reads version {VERSION}")));
-    }
-    Ok(ask)
+    read_form(name, text, VERSION, |ask: &Ask| ask.schema_version)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use super::predict::start_threads;
 use super::progress::Progress;
 use super::rows;
 use crate::error::{Error, Result};
-use crate::input::{load_scenario, read_text, topology_json};
+use crate::input::{load_scenario, read_form, read_text, topology_json};
 use crate::report::hash::{calibration_hash, fnv1a, hex};
 use crate::sweep::grid::{Grid, Loaded, Pool, shard};
 use crate::sweep::in_parallel;
@@ -128,15 +128,7 @@ pub(super) fn run(command: &Sweep, output: &mut Output) -> std::result::Result<O
 /// A plan with all that it names, and a short name for the whole.
 fn loaded(file: &str, constants: &ConstantsFrom) -> Result<(Loaded, String)> {
     let text = read_text(file, PLAN_LIMIT, "a plan is a few lines")?;
-    let grid: Grid = serde_json::from_str(&text).map_err(|error| Error::Read {
-        file: file.to_owned(),
-        reason: format!("it is no plan of a sweep: {error}"),
-        help: "see docs/what-if.md".to_owned(),
-    })?;
-    if grid.schema_version != VERSION {
-        let message = format!("{file}: schema version {} is not known", grid.schema_version);
-        return Err(Error::request(message, format!("this program reads version {VERSION}")));
-    }
+    let grid = read_form(file, &text, VERSION, |grid: &Grid| grid.schema_version)?;
     let calibration = load::calibration(constants)?;
     let machines = grid.machines.iter().map(|name| load::topology(name, &calibration));
     let machines = machines.collect::<Result<Vec<_>>>()?;

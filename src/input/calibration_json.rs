@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::json_error::read_json;
+use super::json_error::{other_version, read_json};
 use super::places::Places;
 use super::read_text;
 use crate::error::{Error, Problem, Result};
@@ -106,11 +106,7 @@ pub fn parse(file: &str, text: &str) -> Result<Calibration> {
     let failed = |problems| Error::Input { file: file.to_owned(), text: text.to_owned(), problems };
     let read: CalibrationFile = read_json(text).map_err(|problem| failed(vec![*problem]))?;
     let mut calibration = Calibration::embedded()?;
-    let mut problems = Vec::new();
-    if read.schema_version != SCHEMA_VERSION {
-        let message = format!("schema version {} is not known", read.schema_version);
-        problems.push(Problem::new(message, "schema_version").help("this program reads version 1"));
-    }
+    let mut problems = Vec::from_iter(other_version(read.schema_version, SCHEMA_VERSION));
     for (index, Replaced { name, constant }) in read.constants.into_iter().enumerate() {
         let path = format!("constants[{index}]");
         match find(&calibration, &name) {

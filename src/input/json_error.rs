@@ -4,16 +4,16 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 
 use super::places::Places;
-use crate::error::{Problem, Span};
+use crate::error::{Error, Problem, Result, Span};
 use crate::suggestion::did_you_mean;
 
 /// Reads a JSON text into a form of ours.
 ///
 /// # Errors
 /// The first fault of syntax or type, with its place.
-pub(super) fn read_json<T: DeserializeOwned>(text: &str) -> Result<T, Box<Problem>> {
+pub(super) fn read_json<T: DeserializeOwned>(text: &str) -> std::result::Result<T, Box<Problem>> {
     if text.trim().is_empty() {
-        let help = "a file starts with `{\"schema_version\": 1, \"name\": ...`";
+        let help = "a file starts with `{\"schema_version\": 1, ...`";
         return Err(Box::new(Problem::new("the file is empty", "").help(help)));
     }
     // serde would take a list for an object and name its elements by position.
@@ -31,6 +31,39 @@ pub(super) fn read_json<T: DeserializeOwned>(text: &str) -> Result<T, Box<Proble
     })?;
     reader.end().map_err(|error| Box::new(problem(text, String::new(), &error)))?;
     Ok(value)
+}
+
+/// Reads a form that has nothing more to check than its version, which `version` finds in it.
+///
+/// # Errors
+/// [`Error::Input`] for a fault of syntax or type, or a version other than `known`, with its place.
+pub fn read_form<T: DeserializeOwned>(
+    file: &str,
+    text: &str,
+    known: u32,
+    version: impl Fn(&T) -> u32,
+) -> Result<T> {
+    let failed = |problem| Error::Input {
+        file: file.to_owned(),
+        text: text.to_owned(),
+        problems: vec![problem],
+    };
+    let form: T = read_json(text).map_err(|problem| failed(*problem))?;
+    match other_version(version(&form), known) {
+        None => Ok(form),
+        Some(mut problem) => {
+            problem.span = Places::new(text).value(&problem.path);
+            Err(failed(problem))
+        }
+    }
+}
+
+/// What is wrong with a form whose version is not the `known` one.
+pub(super) fn other_version(version: u32, known: u32) -> Option<Problem> {
+    (version != known).then(|| {
+        Problem::new(format!("schema version {version} is not known"), "schema_version")
+            .help(format!("this program reads version {known}"))
+    })
 }
 
 /// What is wrong with a kind that is not an object of one key.

@@ -30,6 +30,7 @@ use crate::suggestion::known;
 use crate::topology::Topology;
 
 pub use found::build::Stated;
+pub use json_error::read_form;
 pub use machine::{Loaded, load_machine, machine_texts};
 pub use read::read_text;
 pub use render::render;

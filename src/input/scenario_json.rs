@@ -1,6 +1,6 @@
 //! The JSON form of a scenario: reading with its faults placed.
 
-use super::json_error::read_json;
+use super::json_error::{other_version, read_json};
 use super::places::Places;
 use crate::error::{Error, Problem, Result};
 use crate::suggestion::did_you_mean;
@@ -33,14 +33,10 @@ pub fn parse(file: &str, text: &str) -> Result<Scenario> {
 }
 
 fn check(scenario: &Scenario) -> Vec<Problem> {
-    let mut problems = Vec::new();
+    let mut problems = Vec::from_iter(other_version(scenario.schema_version, SCHEMA_VERSION));
     let mut wrong = |message: String, path: String, help: &str| {
         problems.push(Problem::new(message, path).help(help));
     };
-    if scenario.schema_version != SCHEMA_VERSION {
-        let message = format!("schema version {} is not known", scenario.schema_version);
-        wrong(message, "schema_version".into(), "this program reads version 1");
-    }
     if !(1..=RANKS_MAX).contains(&scenario.tensor_parallel) {
         let message = format!("{} ranks are out of range", scenario.tensor_parallel);
         wrong(message, "tensor_parallel".into(), "1 to 1024 ranks, one GPU each");

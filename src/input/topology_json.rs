@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::json_error::read_json;
+use super::json_error::{other_version, read_json};
 use super::places::Places;
 use crate::error::{Error, Problem, Result};
 use crate::suggestion::did_you_mean;
@@ -123,12 +123,7 @@ pub fn parse_with(
 ) -> Result<Topology> {
     let failed = |problems| Error::Input { file: file.to_owned(), text: text.to_owned(), problems };
     let form: TopologyForm = read_json(text).map_err(|problem| failed(vec![*problem]))?;
-    let mut problems = Vec::new();
-    if form.schema_version != SCHEMA_VERSION {
-        let message = format!("schema version {} is not known", form.schema_version);
-        let help = format!("this program reads version {SCHEMA_VERSION}");
-        problems.push(Problem::new(message, "schema_version").help(help));
-    }
+    let mut problems = Vec::from_iter(other_version(form.schema_version, SCHEMA_VERSION));
     let places = Places::new(text);
     problems.extend(repeated_names(&form.nodes.0, &places));
     let (topology, link_numbers, dangling) = resolve(form);

@@ -71,7 +71,7 @@ impl NearbyCheck {
 /// The figures measured on a machine like the one of this name.
 ///
 /// # Errors
-/// [`Error::Read`] when the embedded file is malformed, which a test excludes.
+/// [`Error::Read`](crate::error::Error::Read) when the embedded file is malformed, which a test excludes.
 pub fn figures_of(topology: &str) -> Result<Vec<NearbyFigure>> {
     let text = include_str!("../../topologies/nearby.json");
     let mut all: BTreeMap<String, Vec<NearbyFigure>> = embedded("topologies/nearby.json", text)?;

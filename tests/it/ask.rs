@@ -69,7 +69,11 @@ fn questions_are_listed_and_refused_when_they_are_none() {
     let name = file.to_str().expect("UTF-8");
     let text = QUESTIONS[1].1;
     for (with, part) in [
-        (text.replace("\"sides\"", "\"side\""), "unknown field `side`"),
+        (text.replace("\"sides\"", "\"side\""), "unknown key `side`"),
+        (text.replace("\"sides\"", "\"side\""), "did you mean `sides`?"),
+        (text.replace("\"sides\"", "\"side\""), &format!("--> {name}:8:")),
+        (text.replace("_version\": 1", "_version\": 2"), "schema version 2 is not known"),
+        (text.replace("_version\": 1", "_version\": 2"), &format!("--> {name}:3:")),
         (text.replace("kimi-k25-tp8", "kimi-k25-tp9"), "no built-in scenario"),
         (text.replace("link:gpus=x8", "link:gpus=x7"), "x7 does not exist"),
     ] {

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -65,6 +65,22 @@ fn refused(arguments: &[&str], part: &str) {
     assert!(run.err.contains(part), "no `{part}` in\n{}", run.err);
 }
 
+/// A sweep that runs while the test goes on.
+fn started(plan: &str, out: &str) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_simulate"))
+        .args(["sweep", "run", plan, "--out", out])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts")
+}
+
+/// The rows of a finished sweep, its header left out.
+fn rows(out: &str) -> Vec<Value> {
+    let text = fs::read_to_string(out).expect("finished");
+    text.lines().skip(1).map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
 #[test]
 fn a_sweep_ends_with_the_same_bytes_wherever_it_was_stopped() {
     let folder = Folder::new("stopped");
@@ -91,11 +107,7 @@ fn a_killed_sweep_goes_on() {
     let (whole, out) = (folder.file("whole.jsonl"), folder.file("out.jsonl"));
     done(&["sweep", "run", &plan, "--out", &whole]);
     for wait_ms in [30, 60, 90, 150, 250] {
-        let mut run = Command::new(env!("CARGO_BIN_EXE_simulate"))
-            .args(["sweep", "run", &plan, "--out", &out])
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("the program starts");
+        let mut run = started(&plan, &out);
         std::thread::sleep(Duration::from_millis(wait_ms));
         // It may have ended before.
         let _ = run.kill();
@@ -131,9 +143,7 @@ fn a_case_that_fails_is_a_row_and_the_rest_goes_on() {
     grid["algorithms"] = serde_json::json!(["ring:LL", "rnig"]);
     let (plan, out) = (folder.plan("plan.json", &grid), folder.file("out.jsonl"));
     done(&["sweep", "run", &plan, "--out", &out]);
-    let text = fs::read_to_string(&out).expect("finished");
-    let rows: Vec<Value> =
-        text.lines().skip(1).map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let rows = rows(&out);
     assert_eq!(rows.len(), 4);
     assert!(rows[0]["us"].as_f64().is_some_and(|us| us > 1.0), "{}", rows[0]);
     assert!(rows[1]["error"].as_str().is_some_and(|error| error.contains("rnig")), "{}", rows[1]);
@@ -165,7 +175,13 @@ fn absurd_sweeps_are_refused() {
     refused(&["sweep", "plan", &huge], "the grid has 4,000,000,000 cases, more than 10,000,000");
     refused(&["sweep", "plan", &with("algorithms", serde_json::json!([]))], "has no case");
     refused(&["sweep", "plan", &with("network_model", "exact".into())], "known: alpha_beta");
-    refused(&["sweep", "plan", &with("sizs", 3.into())], "unknown field `sizs`");
+    let slip = with("sizs", 3.into());
+    refused(&["sweep", "plan", &slip], "unknown key `sizs`");
+    refused(&["sweep", "plan", &slip], &format!("--> {slip}:1:"));
+    refused(&["sweep", "plan", &slip], "did you mean `sizes`?");
+    let later = with("schema_version", 2.into());
+    refused(&["sweep", "plan", &later], "schema version 2 is not known");
+    refused(&["sweep", "plan", &later], &format!("--> {later}:1:"));
     let plan = folder.plan("plan.json", &grid(2));
     refused(&["sweep", "run", &plan, "--out", "/no/such/folder/rows"], "cannot write /no/such/");
     let out = folder.file("other.jsonl");
@@ -206,12 +222,7 @@ fn an_interrupted_sweep_says_so_and_goes_on() {
     done(&["sweep", "run", &plan, "--out", &whole]);
     let mut stopped = 0;
     for wait_ms in [50, 100, 200, 400] {
-        let run = Command::new(env!("CARGO_BIN_EXE_simulate"))
-            .args(["sweep", "run", &plan, "--out", &out])
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+        let run = started(&plan, &out);
         std::thread::sleep(Duration::from_millis(wait_ms));
         let asked = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
         assert!(asked.is_ok());
@@ -270,9 +281,7 @@ fn seeds_are_an_axis_of_drawn_arrivals() {
     grid["seeds"] = serde_json::json!([1, 2]);
     let (plan, out) = (folder.plan("plan.json", &grid), folder.file("rows.jsonl"));
     done(&["sweep", "run", &plan, "--out", &out]);
-    let text = fs::read_to_string(&out).expect("finished");
-    let rows: Vec<Value> =
-        text.lines().skip(1).map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let rows = rows(&out);
     // 2 sizes x 2 seeds x 2 implementations.
     assert_eq!(rows.len(), 8);
     assert_eq!((&rows[0]["seed"], &rows[2]["seed"]), (&1.into(), &2.into()));
