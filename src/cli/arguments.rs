@@ -62,6 +62,9 @@ pub(super) enum Command {
     Memory(super::memory::Options),
     /// This machine: what it is, and what is wrong with it in order of what it costs.
     Here(super::here::Options),
+    /// Traces and logs of what ran: show.
+    #[command(subcommand)]
+    Trace(super::traces::Traces),
     /// Traces and logs of what ran, as a scenario.
     Import(super::import::Options),
     /// Draw a picture as SVG: `simulate plot list` says which there are.

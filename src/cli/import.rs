@@ -5,22 +5,15 @@ use std::path::Path;
 use clap::Args;
 
 use super::output::{Failure, Outcome, Output, pretty};
-use super::progress::Bytes;
-use crate::error::{Error, Result};
-use crate::input::traces::{Import, TRACES, TraceFormat, import, read_trace};
-use crate::suggestion::known;
+use super::traces::Files;
+use crate::input::traces::{Import, import};
 use crate::units::parse_size;
 
 /// Options of `import`.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Traces of the torch profiler (also .gz), NCCL's logs, NCCL Inspector, nsys stats as CSV, Chakra
-    /// (JSON, protobuf), or `-`; one file a rank where each rank has its own.
-    #[arg(required = true)]
-    files: Vec<String>,
-    /// Kind of the files; left out: told by their content.
-    #[arg(long, value_name = "NAME")]
-    format: Option<String>,
+    #[command(flatten)]
+    files: Files,
     /// Bytes of calls whose size the trace does not tell.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     bytes: Option<u64>,
@@ -40,15 +33,8 @@ pub(super) struct Options {
 
 /// Reads, joins and prints.
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
-    let format = options.format.as_deref().map(named).transpose()?;
-    let mut traces = Vec::new();
-    for file in &options.files {
-        let progress = Bytes::new(file);
-        let trace = read_trace(file, format, &|bytes| progress.at(bytes));
-        progress.finish();
-        traces.push(trace?);
-    }
-    let stem = Path::new(&options.files[0]).file_name().and_then(|name| name.to_str());
+    let traces = options.files.read()?;
+    let stem = Path::new(&options.files.files[0]).file_name().and_then(|name| name.to_str());
     let stem = stem.and_then(|name| name.split('.').next()).filter(|name| !name.is_empty());
     let stated = Import {
         name: options.name.clone().unwrap_or_else(|| stem.unwrap_or("trace").replace('-', "_")),
@@ -62,11 +48,4 @@ pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result
     }
     output.plain(&pretty(&scenario)?, options.out.as_deref())?;
     Ok(Outcome::Done)
-}
-
-fn named(name: &str) -> Result<&'static TraceFormat> {
-    TRACES.iter().find(|format| format.name == name).ok_or_else(|| {
-        let help = known(name, "known", TRACES.iter().map(|format| format.name));
-        Error::request(format!("there is no format `{name}`"), help)
-    })
 }

@@ -30,6 +30,7 @@ mod step;
 mod sweep;
 mod topo;
 mod trace;
+mod traces;
 
 pub use arguments::Arguments;
 pub use output::{Failure, Output};
@@ -62,6 +63,7 @@ pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failur
         Some(Command::Calibrate(options)) => calibrate::run(options, output),
         Some(Command::Choose(options)) => choose::run(options, output),
         Some(Command::Here(options)) => here::run(options, output),
+        Some(Command::Trace(command)) => traces::run(command, output),
         Some(Command::Import(options)) => import::run(options, output),
         Some(Command::Schedule(options)) => schedule::run(options, output),
         Some(Command::Replay(options)) => replay::run(options, output),

@@ -2,6 +2,7 @@
 
 pub mod ask;
 pub mod assumptions;
+pub mod calls;
 pub mod choose;
 pub mod compare;
 pub mod dispatch;

@@ -1,5 +1,6 @@
 //! Does the program answer, refuse and end as it should?
 
+use std::io::Write;
 use std::process::{Command, Stdio};
 
 use collsim::input::embedded::MACHINES;
@@ -14,12 +15,22 @@ pub(crate) struct Run {
 
 /// Runs the program in an empty place, without colors.
 pub(crate) fn simulate(arguments: &[&str]) -> Run {
-    let output = Command::new(env!("CARGO_BIN_EXE_simulate"))
+    simulate_with(arguments, b"")
+}
+
+/// The same with a pipe as its standard input.
+pub(crate) fn simulate_with(arguments: &[&str], input: &[u8]) -> Run {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_simulate"))
         .args(arguments)
         .current_dir(std::env::temp_dir())
-        .stdin(Stdio::null())
-        .output()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .expect("the program starts");
+    // A program that wants no more closes the pipe.
+    let _ = child.stdin.take().expect("a pipe").write_all(input);
+    let output = child.wait_with_output().expect("it ends");
     Run {
         out: String::from_utf8(output.stdout).expect("UTF-8"),
         err: String::from_utf8(output.stderr).expect("UTF-8"),

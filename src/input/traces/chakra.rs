@@ -67,7 +67,7 @@ pub(super) fn call(
 ) -> Option<&mut Call> {
     let Some(&(_, collective)) = TYPES.iter().find(|entry| Some(entry.0) == kind) else {
         let kind = kind.map_or("none".to_owned(), |kind| kind.to_string());
-        trace.warn(format!("comm_type {kind} is left out"));
+        trace.leave_out(format!("nodes of comm_type {kind}"), 1);
         return None;
     };
     trace.calls.push(Call {

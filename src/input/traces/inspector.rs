@@ -59,7 +59,7 @@ fn read(file: &str, stream: &mut dyn BufRead, trace: &mut Trace) -> Result<()> {
             holes += before.map_or(0, |before| number.saturating_sub(before).saturating_sub(1));
         }
         let Some(collective) = names::collective(&call.coll) else {
-            trace.warn(format!("{} is left out", call.coll));
+            trace.leave_out(call.coll, 1);
             return;
         };
         trace.calls.push(Call {
@@ -80,7 +80,7 @@ fn read(file: &str, stream: &mut dyn BufRead, trace: &mut Trace) -> Result<()> {
         ));
     }
     if broken > 0 {
-        trace.warn(format!("{broken} lines are no JSON: left out"));
+        trace.leave_out("lines that are no JSON", broken);
     }
     trace.fact("times are whole microseconds");
     Ok(())

@@ -148,9 +148,7 @@ fn add(trace: &mut Trace, event: Event) {
     let of_torch =
         arguments.and_then(|arguments| names::of_torch(arguments.collective.as_deref()?));
     let Some(collective) = names::of_kernel(&event.name).or(of_torch) else {
-        if names::is_send_receive(&event.name) {
-            trace.warn("sends and receives are left out");
-        }
+        trace.leave_out(names::other(&event.name), 1);
         return;
     };
     let said = arguments.and_then(|arguments| arguments.dtype.clone());

@@ -10,19 +10,24 @@ mod kineto;
 mod names;
 mod nccl_log;
 mod nsys_csv;
+mod probe;
 mod scenario;
+mod summary;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
+use serde::Serialize;
 
 use super::kinds::redirected;
 use crate::error::{Error, Result};
 use crate::workload::{Collective, Scenario};
 
 pub use scenario::{Import, import};
+pub use summary::{Kind, Spread, Summary, in_order, summary};
 
 /// A kind of trace.
 pub struct TraceFormat {
@@ -43,12 +48,13 @@ pub const TRACES: &[TraceFormat] = &[
     chakra::FORMAT,
     chakra_et::FORMAT,
     nsys_csv::FORMAT,
+    probe::FORMAT,
     nccl_log::FORMAT,
     engine_log::FORMAT,
 ];
 
 /// A call as one rank made it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Call {
     /// Rank, or whatever tells one process of the trace from another.
     pub rank: u64,
@@ -83,9 +89,45 @@ pub struct Trace {
     pub facts: Vec<String>,
     /// What is odd or lost.
     pub warnings: Vec<String>,
+    /// What was not taken for a call, and how often.
+    pub left_out: BTreeMap<String, u64>,
+    /// Its steps have clocks of their own: nobody knows what passed between them.
+    pub apart: bool,
 }
 
 impl Trace {
+    /// Traces of one run as one, such as those of its ranks.
+    fn joined(traces: Vec<Trace>) -> Trace {
+        let mut all = Trace::default();
+        let mut ranks = BTreeSet::new();
+        for trace in traces {
+            let own: BTreeSet<u64> = trace.calls.iter().map(|call| call.rank).collect();
+            if let Some(rank) = own.intersection(&ranks).next() {
+                let file = trace.sources.join(", ");
+                all.warn(format!("{file} has calls of rank {rank}, as a file before it has"));
+            }
+            ranks.extend(own);
+            all.sources.extend(trace.sources);
+            all.calls.extend(trace.calls);
+            all.ranks = all.ranks.max(trace.ranks);
+            all.apart |= trace.apart;
+            trace.facts.into_iter().for_each(|fact| all.fact(fact));
+            trace.warnings.into_iter().for_each(|warning| all.warn(warning));
+            for (what, count) in trace.left_out {
+                all.leave_out(what, count);
+            }
+        }
+        all
+    }
+
+    /// Counts what is no call that can be kept.
+    fn leave_out(&mut self, what: impl Into<String>, count: u64) {
+        let what = what.into();
+        if self.left_out.len() < FACTS_MAX || self.left_out.contains_key(&what) {
+            *self.left_out.entry(what).or_insert(0) += count;
+        }
+    }
+
     fn fact(&mut self, what: impl Into<String>) {
         let what = what.into();
         if self.facts.len() < FACTS_MAX && !self.facts.contains(&what) {
@@ -121,7 +163,8 @@ pub fn read_trace(
         "-" => Box::new(io::stdin()),
         _ => Box::new(File::open(file).map_err(failed)?),
     };
-    read_from(file, source, format, progress)
+    let name = if file == "-" { "standard input" } else { file };
+    read_from(name, source, format, progress)
 }
 
 /// The scenario of a trace, where a file is one; `None` of other files, of none and of pipes.

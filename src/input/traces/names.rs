@@ -58,27 +58,36 @@ pub(super) fn of_kernel(name: &str) -> Option<Collective> {
     collective(word)
 }
 
-/// A kernel of NCCL that is none of its collectives.
-pub(super) fn is_send_receive(name: &str) -> bool {
-    name.contains("SendRecv") && name.contains("nccl")
+/// What a kernel is that is no collective.
+pub(super) fn other(name: &str) -> &'static str {
+    match name.contains("SendRecv") && name.contains("nccl") {
+        true => "sends and receives of NCCL",
+        false => "kernels that are no collectives",
+    }
 }
 
 /// Bytes of an element and our type for it, by any of its names.
 pub(super) fn element(name: &str) -> Option<(u64, ElementType)> {
     Some(match name.to_lowercase().trim_start_matches("torch.") {
-        "bfloat16" | "bf16" | "c10::bfloat16" | "nccl9" => (2, ElementType::Bf16),
-        "half" | "float16" | "fp16" | "f16" | "c10::half" | "nccl6" => (2, ElementType::Fp16),
-        "float" | "float32" | "fp32" | "f32" | "nccl7" => (4, ElementType::Fp32),
-        "int" | "int32" | "uint32" | "nccl2" | "nccl3" => (4, ElementType::Fp32),
-        "long" | "int64" | "uint64" | "double" | "float64" | "nccl4" | "nccl5" | "nccl8" => {
-            (8, ElementType::Fp32)
-        }
-        "byte" | "char" | "int8" | "uint8" | "bool" | "nccl0" | "nccl1" | "nccl10" | "nccl11" => {
-            (1, ElementType::Bf16)
-        }
+        "bfloat16" | "bf16" | "c10::bfloat16" => (2, ElementType::Bf16),
+        "half" | "float16" | "fp16" | "f16" | "c10::half" => (2, ElementType::Fp16),
+        "float" | "float32" | "fp32" | "f32" => (4, ElementType::Fp32),
+        "int" | "int32" | "uint32" => (4, ElementType::Fp32),
+        "long" | "int64" | "uint64" | "double" | "float64" | "fp64" => (8, ElementType::Fp32),
+        "byte" | "char" | "int8" | "uint8" | "bool" => (1, ElementType::Bf16),
         name if name.starts_with("float8") || name.starts_with("fp8") => (1, ElementType::Bf16),
         _ => return None,
     })
+}
+
+/// The type of a number of NCCL's, as its logs have it.
+pub(super) fn nccl_type(number: u64) -> String {
+    const TYPES: [&str; 12] = [
+        "int8", "uint8", "int32", "uint32", "int64", "uint64", "fp16", "fp32", "fp64", "bf16",
+        "fp8_e4m3", "fp8_e5m2",
+    ];
+    let known = usize::try_from(number).ok().and_then(|at| TYPES.get(at));
+    known.map_or_else(|| format!("datatype {number}"), |name| (*name).to_owned())
 }
 
 /// The type within a kernel's name, such as `bf16` of `.._AllReduce_Sum_bf16_RING_LL`.

@@ -101,7 +101,7 @@ fn process(prefix: &str) -> &str {
 fn call(log: &Log, trace: &mut Trace, prefix: &str, words: &[&str]) {
     let name = words.first().map_or("", |word| word.trim_end_matches(':'));
     let Some(collective) = names::collective(name) else {
-        trace.warn(format!("{name} is left out"));
+        trace.leave_out(name, 1);
         return;
     };
     let process = process(prefix);
@@ -112,7 +112,7 @@ fn call(log: &Log, trace: &mut Trace, prefix: &str, words: &[&str]) {
         .iter()
         .find_map(|word| word.strip_prefix("[nranks=")?.trim_end_matches(']').parse().ok());
     let ranks: Option<u32> = inline.or(known.map(|entry| entry.0));
-    let dtype = after(words, "datatype").map(|number| format!("nccl{number}")).unwrap_or_default();
+    let dtype = after(words, "datatype").map(names::nccl_type).unwrap_or_default();
     let bytes = after(words, "count").zip(names::element(&dtype)).and_then(|(count, element)| {
         // NCCL counts what one rank passes of the calls in which each has a piece.
         let pieces = if collective.in_pieces() { u64::from(ranks?) } else { 1 };

@@ -32,7 +32,10 @@ fn read(file: &str, stream: &mut dyn BufRead, trace: &mut Trace) -> Result<()> {
         };
         let field = |at: usize| row.get(at).unwrap_or("").trim();
         let kernel = field(name);
-        let Some(collective) = names::of_kernel(kernel) else { continue };
+        let Some(collective) = names::of_kernel(kernel) else {
+            trace.leave_out(names::other(kernel), 1);
+            continue;
+        };
         let ns = |at: usize| field(at).replace(',', "").parse::<f64>().ok();
         trace.calls.push(Call {
             rank: device_number(field(device)),

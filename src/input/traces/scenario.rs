@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::summary::kinds;
 use super::{Call, Trace, names};
 use crate::error::{Error, Result};
 use crate::statistics::median;
@@ -33,15 +34,11 @@ type Key = (Collective, u64, ElementType);
 /// # Errors
 /// [`Error::Request`] when there is no call, or when sizes or the number of ranks are not known.
 pub fn import(traces: Vec<Trace>, stated: &Import) -> Result<(Scenario, Vec<String>)> {
-    let mut notes = Vec::new();
-    let mut all = Trace::default();
-    for trace in traces {
-        all.sources.extend(trace.sources);
-        all.calls.extend(trace.calls);
-        all.ranks = all.ranks.max(trace.ranks);
-        notes.extend(trace.facts);
-        notes.extend(trace.warnings);
-    }
+    let mut all = Trace::joined(traces);
+    let mut notes = std::mem::take(&mut all.facts);
+    notes.append(&mut all.warnings);
+    let left_out = std::mem::take(&mut all.left_out);
+    notes.extend(left_out.iter().map(|(what, count)| format!("left out: {count} {what}")));
     if all.calls.is_empty() {
         return Err(Error::request(
             format!("there is no collective call in {}", all.sources.join(", ")),
@@ -98,7 +95,7 @@ fn ranks(all: &Trace, group: Option<u32>, stated: &Import) -> Result<u32> {
 }
 
 /// Calls of each rank, in the order of their time, or of the file.
-fn by_rank(calls: &[Call]) -> BTreeMap<u64, Vec<Call>> {
+pub(super) fn by_rank(calls: &[Call]) -> BTreeMap<u64, Vec<Call>> {
     let mut ranks: BTreeMap<u64, Vec<Call>> = BTreeMap::new();
     for call in calls {
         ranks.entry(call.rank).or_default().push(call.clone());
@@ -244,18 +241,20 @@ fn arrival(by_rank: &BTreeMap<u64, Vec<Call>>, wanted: Key, stated: &Import) -> 
 
 /// Of each call the shortest stay of a rank is its moving; the rest of the others is waiting.
 fn waiting(by_rank: &BTreeMap<u64, Vec<Call>>) -> Option<String> {
-    let calls = by_rank.values().map(Vec::len).min().filter(|_| by_rank.len() > 1)?;
-    let (mut moving, mut stays) = (0.0, 0.0);
-    for at in 0..calls {
-        let each: Option<Vec<f64>> = by_rank.values().map(|calls| calls[at].duration_us).collect();
-        let each = each?;
-        moving += each.iter().copied().fold(f64::INFINITY, f64::min);
-        stays += each.iter().sum::<f64>() / each.len() as f64;
+    let (mut calls, mut moving, mut waiting) = (0.0, 0.0, 0.0);
+    for kind in kinds(by_rank) {
+        let (Some(moves), Some(waits)) = (kind.moving_us, kind.waiting_us) else { continue };
+        let count = kind.calls[1] as f64;
+        calls += count;
+        moving += count * moves;
+        waiting += count * waits;
     }
-    let (moving, stays) = (moving / calls.max(1) as f64, stays / calls.max(1) as f64);
-    Some(format!(
-        "a call takes {stays:.1} us of a rank on average: {moving:.1} moving (its shortest stay), {:.1} waiting \
-         for the last rank",
-        stays - moving
-    ))
+    let (moving, waiting) = (moving / calls, waiting / calls);
+    (calls > 0.0).then(|| {
+        format!(
+            "a call takes {:.1} us of a rank on average: {moving:.1} moving (its shortest stay), {waiting:.1} \
+             waiting for the last rank",
+            moving + waiting
+        )
+    })
 }

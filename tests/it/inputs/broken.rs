@@ -2,10 +2,8 @@
 //! program, from files and from a pipe.
 
 use std::fs;
-use std::io::Write;
-use std::process::{Command, Stdio};
 
-use crate::cli::{Run, simulate};
+use crate::cli::{Run, simulate, simulate_with};
 
 /// A file of this text in an own place.
 fn file(name: &str, text: &str) -> String {
@@ -14,23 +12,6 @@ fn file(name: &str, text: &str) -> String {
     let path = folder.join(name);
     fs::write(&path, text).expect("written");
     path.to_string_lossy().into_owned()
-}
-
-fn piped(arguments: &[&str], text: &str) -> Run {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_simulate"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("written");
-    let output = child.wait_with_output().expect("it ends");
-    Run {
-        out: String::from_utf8(output.stdout).expect("UTF-8"),
-        err: String::from_utf8(output.stderr).expect("UTF-8"),
-        code: output.status.code().expect("no signal"),
-    }
 }
 
 #[track_caller]
@@ -45,13 +26,13 @@ const PAIR: &str = "GPU0\t X \tPHB\nGPU1\tPHB\t X \n";
 
 #[test]
 fn a_pipe_is_a_machine() {
-    let run = piped(&["topo", "show", "-", "--assumptions"], PAIR);
+    let run = simulate_with(&["topo", "show", "-", "--assumptions"], PAIR.as_bytes());
     assert_eq!(run.code, 0, "{}", run.err);
     assert!(run.out.contains("GPU1   PHB     X"), "{}", run.out);
     assert!(run.out.contains("its rate is not said: taken as Gen5\n    if not: "), "{}", run.out);
-    let run = piped(&["topo", "convert", "-", "--assume", "gpu=rtx-4090"], PAIR);
+    let run = simulate_with(&["topo", "convert", "-", "--assume", "gpu=rtx-4090"], PAIR.as_bytes());
     assert!(run.out.contains("{\"gpu\": {\"model\": \"rtx-4090\"}}"), "{}", run.out);
-    let again = piped(&["topo", "show", "-"], &run.out);
+    let again = simulate_with(&["topo", "show", "-"], run.out.as_bytes());
     assert!(again.out.contains("GPU1   PHB     X"), "{}\n{}", again.out, again.err);
 }
 

@@ -27,7 +27,7 @@ fn file(rank: u32, events: &[String]) -> String {
 }
 
 /// Three steps of four calls, 10 us apart, 5 ms between steps; the second rank is late by `late`.
-fn rank(number: u32, late: f64) -> String {
+pub(super) fn rank(number: u32, late: f64) -> String {
     let mut events = vec![
         "{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": 0, \"args\": {\"name\": \"python\"}}".to_owned(),
         "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"nccl:all_reduce\", \"ts\": 0, \"dur\": 1, \

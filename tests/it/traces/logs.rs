@@ -61,7 +61,7 @@ fn inspector_tells_holes() {
     let read = trace(&text);
     assert_eq!(read.calls.len(), 4);
     holds(&read.warnings, "4 calls are missing by their numbers");
-    holds(&read.warnings, "1 lines are no JSON");
+    assert_eq!(read.left_out["lines that are no JSON"], 1);
     let (found, notes) = scenario(vec![read], &stated());
     assert_eq!(
         (found.tensor_parallel, steps(&found)),
@@ -98,7 +98,7 @@ fn chakra_in_json() {
         {"Id": 3, "Name": "bar", "NodeType": 7, "comm_type": 9, "comm_size": 0}]}"#;
     let (found, notes) = scenario(vec![trace(text)], &Import { ranks: Some(4), ..stated() });
     assert_eq!(steps(&found), ["all_reduce-4096-bf16 x 1"]);
-    holds(&notes, "comm_type 9 is left out");
+    holds(&notes, "left out: 1 nodes of comm_type 9");
     refused(
         read(text.replace("\"NodeType\": 4", "\"NodeType\": \"x\"").as_bytes()),
         &["no Chakra trace", "line 2"],
@@ -159,7 +159,7 @@ fn chakra_in_protobuf() {
     let first = &found.calls[0];
     assert_eq!((first.rank, first.bytes, first.start_us), (3, Some(14_336), Some(10.0)));
     assert_eq!(first.duration_us, Some(30.0));
-    holds(&found.warnings, "comm_type 9 is left out");
+    assert_eq!(found.left_out["nodes of comm_type 9"], 1);
     holds(&found.warnings, "some writers put nanoseconds");
     let (scenario, _) = scenario(vec![found], &Import { ranks: Some(4), ..stated() });
     assert_eq!(steps(&scenario), ["all_reduce-14336-bf16 x 1", "all_gather-800-bf16 x 1"]);

@@ -2,6 +2,7 @@
 
 mod kineto;
 mod logs;
+mod show;
 
 use collsim::error::{Error, Result};
 use collsim::input::render;
