@@ -10,6 +10,7 @@ mod kineto;
 mod names;
 mod nccl_log;
 mod nsys_csv;
+mod nsys_sqlite;
 mod probe;
 mod scenario;
 mod summary;
@@ -48,6 +49,7 @@ pub const TRACES: &[TraceFormat] = &[
     chakra::FORMAT,
     chakra_et::FORMAT,
     nsys_csv::FORMAT,
+    nsys_sqlite::FORMAT,
     probe::FORMAT,
     nccl_log::FORMAT,
     engine_log::FORMAT,

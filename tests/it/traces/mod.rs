@@ -2,6 +2,7 @@
 
 mod kineto;
 mod logs;
+mod nsys;
 mod show;
 
 use collsim::error::{Error, Result};

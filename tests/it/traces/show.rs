@@ -85,7 +85,9 @@ fn seeds() -> Vec<PathBuf> {
         std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("one").path());
     let is_trace = |file: &PathBuf| {
         let bytes = std::fs::read(file).expect("readable");
-        recognise(&String::from_utf8_lossy(&bytes)).is_some()
+        let format = recognise(&String::from_utf8_lossy(&bytes));
+        // Databases are no pipes, and read by builds with the feature alone: `super::nsys`.
+        format.is_some_and(|format| format.name != "nsys-sqlite")
     };
     files.filter(is_trace).collect()
 }
@@ -93,7 +95,7 @@ fn seeds() -> Vec<PathBuf> {
 #[test]
 fn every_kind_of_trace_is_shown_by_the_program_from_a_file_and_a_pipe() {
     let seeds = seeds();
-    assert!(seeds.len() >= collsim::input::traces::TRACES.len());
+    assert!(seeds.len() + 1 >= collsim::input::traces::TRACES.len());
     for file in seeds {
         let name = file.to_str().expect("UTF-8");
         let run = simulate(&["trace", "show", name]);
