@@ -58,6 +58,7 @@ impl Bench {
             blocks: None,
             settled: None,
             orders: Vec::new(),
+            islands: Vec::new(),
         };
         Ok(build(find(Collective::AllReduce, algorithm)?, &request)?)
     }

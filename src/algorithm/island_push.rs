@@ -221,7 +221,7 @@ impl Push<'_> {
 }
 
 fn staged(request: &Request<'_>) -> Result<Schedule> {
-    let islands = super::islands::islands(request.fabric, &request.gpus);
+    let islands = request.islands();
     let mut push = Push::new(request, "staged by islands");
     let bytes = request.bytes as u32;
     // In the other islands, the member at the same place; a shorter island's members serve several.

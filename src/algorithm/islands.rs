@@ -48,7 +48,7 @@ pub(super) struct Shares {
 impl Shares {
     /// Cuts the call's data.
     pub(super) fn of(request: &Request<'_>) -> Shares {
-        let (islands, bytes) = (islands(request.fabric, &request.gpus), request.bytes);
+        let (islands, bytes) = (request.islands(), request.bytes);
         let share = |island: &Vec<u32>, member: u32| slice(bytes, island.len() as u32, member);
         let mut cuts: Vec<u32> = islands
             .iter()

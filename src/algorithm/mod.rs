@@ -144,6 +144,8 @@ pub struct Request<'a> {
     /// Order of the ranks around the ring, or along the chain from its root, by channel; channels
     /// take them in turn. Empty: the order of `gpus` for all.
     pub orders: Vec<Vec<u32>>,
+    /// Islands of ranks, for algorithms that go by islands; empty: those of the paths.
+    pub islands: Vec<Vec<u32>>,
 }
 
 impl Request<'_> {
@@ -157,6 +159,14 @@ impl Request<'_> {
         match self.orders.len() {
             0 => (0..self.ranks()).collect(),
             count => self.orders[channel as usize % count].clone(),
+        }
+    }
+
+    /// The islands of ranks: those that were told, otherwise by the paths between the GPUs.
+    pub fn islands(&self) -> Vec<Vec<u32>> {
+        match self.islands.is_empty() {
+            true => islands::islands(self.fabric, &self.gpus),
+            false => self.islands.clone(),
         }
     }
 
@@ -220,6 +230,11 @@ pub struct Algorithm {
 }
 
 impl Algorithm {
+    /// Whether ranks that are nearer to each other than to the rest work together first.
+    pub fn is_by_islands(&self) -> bool {
+        matches!(self.name, "island_push" | "island_pull" | "staged_push")
+    }
+
     /// Whether it needs an NVSwitch that copies stores and sums loads (NVLink SHARP); its builder
     /// refuses GPUs without one.
     pub fn is_in_switch(&self) -> bool {
@@ -277,7 +292,7 @@ pub const BYTES_MAX: u64 = 256 << 20;
 ///
 /// # Errors
 /// Fewer than two ranks, a size that does not split into elements of 16 bytes or is too large, or
-/// ring orders that do not name every rank once.
+/// ring orders or islands that do not name every rank once.
 pub fn build(algorithm: &Algorithm, request: &Request<'_>) -> Result<Schedule> {
     if request.ranks() < 2 {
         return Err(Error::request(
@@ -292,15 +307,22 @@ pub fn build(algorithm: &Algorithm, request: &Request<'_>) -> Result<Schedule> {
             format!("these kernels move 16 bytes a thread: round up to {rounded}"),
         ));
     }
-    for order in &request.orders {
-        let mut sorted = order.clone();
+    let every_rank_once = |ranks: &[u32]| {
+        let mut sorted = ranks.to_vec();
         sorted.sort_unstable();
-        if !sorted.into_iter().eq(0..request.ranks()) {
-            return Err(Error::request(
-                format!("{order:?} is no order of {} ranks", request.ranks()),
-                "a ring order names every rank once",
-            ));
-        }
+        sorted.into_iter().eq(0..request.ranks())
+    };
+    if let Some(order) = request.orders.iter().find(|order| !every_rank_once(order)) {
+        return Err(Error::request(
+            format!("{order:?} is no order of {} ranks", request.ranks()),
+            "a ring order names every rank once",
+        ));
+    }
+    if !request.islands.is_empty() && !every_rank_once(&request.islands.concat()) {
+        return Err(Error::request(
+            format!("{:?} are no islands of {} ranks", request.islands, request.ranks()),
+            "islands name every rank once, such as islands=0-3/4-7",
+        ));
     }
     if request.bytes > BYTES_MAX {
         return Err(Error::request(

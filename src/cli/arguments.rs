@@ -55,7 +55,7 @@ pub(super) enum Command {
     /// The cheapest edits that meet a target.
     Plan(super::plan::PlanOptions),
     /// Which GPUs in which order, and which implementation at which size.
-    Place(super::plan::PlaceOptions),
+    Place(super::place::PlaceOptions),
     /// The kinds of edit that `--what-if` knows.
     Edits,
     /// Memory of a GPU: buffers of each implementation, and what is left for the KV cache.

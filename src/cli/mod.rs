@@ -14,6 +14,7 @@ mod import;
 mod load;
 mod memory;
 mod output;
+mod place;
 mod plan;
 mod plot;
 mod predict;
@@ -54,7 +55,7 @@ pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failur
         Some(Command::Ask(options)) => ask::run(options, output),
         Some(Command::Sensitivity(options)) => sensitivity::run(options, output),
         Some(Command::Plan(options)) => plan::plan(options, output),
-        Some(Command::Place(options)) => plan::run_place(options, output),
+        Some(Command::Place(options)) => place::run(options, output),
         Some(Command::Edits) => compare::list(output),
         Some(Command::Memory(options)) => memory::run(options, output),
         Some(Command::Plot(options)) => plot::run(options, output),

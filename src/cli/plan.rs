@@ -1,5 +1,4 @@
-//! `simulate plan`: the cheapest edits that meet a target. `simulate place`: which GPUs in which order,
-//! and which implementation at which size.
+//! `simulate plan`: the cheapest edits that meet a target.
 
 use std::fmt::Write;
 
@@ -12,16 +11,12 @@ use super::output::{Failure, Outcome, Output};
 use super::predict::{fidelity, start_threads};
 use crate::error::{Error, Result};
 use crate::input::load_scenario;
-use crate::prediction::{CaseOptions, Choice, Machine};
-use crate::report::number::{short, signed_percent};
+use crate::prediction::Choice;
+use crate::report::number::short;
 use crate::report::plot::frontier::{Candidate, Frontier, picture};
 use crate::report::table::{Table, TableFormat};
-use crate::schedule::Collective;
 use crate::sweep::capacity::{Offer, Target, Tried, search};
-use crate::sweep::placement::{Placed, Placement, Winner, place, winners};
 use crate::sweep::plan::{Plan, parse_edits};
-use crate::sweep::sizes::Sizes;
-use crate::units::{format_size, parse_size};
 
 /// Options of `plan`.
 #[derive(Debug, Args)]
@@ -51,29 +46,6 @@ pub(super) struct PlanOptions {
     #[arg(long)]
     json: bool,
 }
-
-/// Options of `place`.
-#[derive(Debug, Args)]
-pub(super) struct PlaceOptions {
-    /// The machine.
-    #[command(flatten)]
-    machine: MachineOptions,
-    /// Ranks; left out: all GPUs.
-    #[arg(long, value_name = "N")]
-    ranks: Option<u32>,
-    /// Bytes of the call for which the ring is ordered.
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "43008")]
-    bytes: u64,
-    /// Without the regimes that the topology declares.
-    #[arg(long)]
-    no_regimes: bool,
-    /// Everything as JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-/// Sizes of the table of the fastest implementations.
-const SIZES: Sizes = Sizes { begin: 4 << 10, end: 4 << 20, factor: 2.0 };
 
 /// Finds the cheapest edits.
 pub(super) fn plan(
@@ -154,67 +126,5 @@ fn plan_page(machine: &str, target: &Target, tried: &[Tried]) -> String {
         }
         None => writeln!(out, "not met by any of the {} lists", tried.len()),
     };
-    out
-}
-
-/// Finds places of ranks.
-pub(super) fn run_place(
-    options: &PlaceOptions,
-    output: &mut Output,
-) -> std::result::Result<Outcome, Failure> {
-    let calibration = load::calibration(&options.machine.constants)?;
-    let topology = load::machine(&options.machine, &calibration)?.topology;
-    start_threads(None)?;
-    let machine = Machine::new(topology, &calibration, !options.no_regimes, false)?;
-    let count = machine.nominal.fabric.gpu_count;
-    let ranks = options.ranks.map_or(count, |ranks| ranks as usize);
-    let bytes = Collective::AllReduce.round_up(options.bytes, ranks);
-    let placement = place(&machine, ranks, bytes)?;
-    let case_options = CaseOptions::of(placement.best.gpus.clone(), fidelity(Model::Packet));
-    let choice = Choice::default();
-    let cases = choice.cases(Collective::AllReduce, &machine, &placement.best.gpus)?;
-    let table = winners(&machine, &cases, &SIZES.all()?, &case_options)?;
-    let text = match options.json {
-        true => format!("{:#}\n", json!({"bytes": bytes, "ring": placement, "fastest": table})),
-        false => place_page(&machine, bytes, &placement, &table),
-    };
-    output.titled(&text, None)?;
-    Ok(Outcome::Done)
-}
-
-fn place_page(machine: &Machine, bytes: u64, placement: &Placement, table: &[Winner]) -> String {
-    let order = |placed: &Placed| {
-        let gpus: Vec<String> = placed.gpus.iter().map(u32::to_string).collect();
-        format!("{:>8} us  --gpus {}", short(placed.us), gpus.join(","))
-    };
-    let how = match placement.exact {
-        true => "every choice and order of GPUs was tried",
-        false => "exchanges of two ranks from the own order on; there may be better",
-    };
-    let mut out = format!(
-        "{}: ring of {} ranks, {} B ({} orders; {how})\n",
-        machine.topology.name,
-        placement.own.gpus.len(),
-        bytes,
-        placement.tried
-    );
-    let named = [("own", &placement.own), ("best", &placement.best), ("worst", &placement.worst)];
-    for (word, placed) in named {
-        let _ = writeln!(out, "  {word:<6}{}", order(placed));
-    }
-    out.push_str("\nfastest by size, in the best order\n");
-    let mut rows = Table::new(&["size", "us", "fastest", "second", "slower by"]).left(2).left(3);
-    for winner in table {
-        let second = winner.second.as_ref();
-        let slower = second.map(|second| signed_percent(second.1 / winner.best.1 - 1.0));
-        rows.row(vec![
-            format_size(winner.bytes),
-            short(winner.best.1),
-            winner.best.0.clone(),
-            second.map_or(String::new(), |second| second.0.clone()),
-            slower.unwrap_or_default(),
-        ]);
-    }
-    out.push_str(&rows.write(TableFormat::Text));
     out
 }

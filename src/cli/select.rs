@@ -17,6 +17,7 @@ pub(super) fn choice(options: &Predict) -> Result<Choice> {
         channels: options.blocks,
         gpus: options.gpus.clone(),
         ring: Vec::new(),
+        islands: Vec::new(),
         graph: Vec::new(),
         all: options.all,
         // What --explain says of slow transports needs the ring through host memory.

@@ -249,6 +249,7 @@ impl Case {
             blocks: options.blocks,
             settled: options.settled,
             orders: options.orders.clone(),
+            islands: options.islands.clone(),
         };
         let mut schedule = algorithm::build(self.algorithm, &request)?;
         beside::add(&mut schedule, &variant.fabric, &options.gpus, &options.beside)?;

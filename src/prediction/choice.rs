@@ -10,6 +10,7 @@ use crate::schedule::Collective;
 use crate::suggestion::known;
 use crate::topology::Topology;
 use crate::topology::edit::{Edit, Kind};
+use crate::units::parse_gpus;
 
 /// What is laid down.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct Choice {
     pub gpus: Vec<u32>,
     /// Order of the ranks around the ring; empty: theirs.
     pub ring: Vec<u32>,
+    /// Islands of ranks, for algorithms that go by islands; empty: those of the paths.
+    pub islands: Vec<Vec<u32>>,
     /// GPUs along the ring of a graph file that came with the machine.
     pub graph: Vec<u32>,
     /// With what nobody would choose here.
@@ -72,6 +75,22 @@ pub const KINDS: &[Kind<Choice>] = &[
             edit.of_nothing()?;
             choice.ring = numbers(edit)?;
             Ok(format!("ring {}", edit.to))
+        },
+    },
+    Kind {
+        name: "islands",
+        form: "islands=0-3/4-7",
+        what: "ranks that work together first, for algorithms by islands",
+        apply: |choice, edit| {
+            edit.of_nothing()?;
+            let island = |ranks: &str| match parse_gpus(ranks) {
+                Ok(ranks) if !ranks.is_empty() => Ok(ranks),
+                _ => {
+                    Err(edit.refused(format!("`{ranks}` is no island"), "write 0-3/4-7 or 0,2/1,3"))
+                }
+            };
+            choice.islands = edit.to.split('/').map(island).collect::<Result<_>>()?;
+            Ok(format!("islands {}", edit.to))
         },
     },
     Kind {
@@ -185,7 +204,8 @@ impl Choice {
     #[must_use]
     pub fn within(&self, options: CaseOptions) -> CaseOptions {
         let orders = if self.ring.is_empty() { options.orders } else { vec![self.ring.clone()] };
-        CaseOptions { blocks: self.channels.or(options.blocks), orders, ..options }
+        let islands = if self.islands.is_empty() { options.islands } else { self.islands.clone() };
+        CaseOptions { blocks: self.channels.or(options.blocks), orders, islands, ..options }
     }
 
     /// The cases that are left.
@@ -206,7 +226,8 @@ impl Choice {
         if self.algorithms.is_empty() {
             cases.retain(|case| {
                 let by_host = self.by_host && case.transport != Transport::Peer;
-                (!case.extra || self.all || by_host || self.protocol.is_some())
+                let by_islands = !self.islands.is_empty() && case.algorithm.is_by_islands();
+                (!case.extra || self.all || by_host || by_islands || self.protocol.is_some())
                     && self.protocol.is_none_or(|protocol| protocol == case.protocol)
             });
             return Ok(cases);

@@ -109,5 +109,6 @@ fn request<'a>(machine: &'a Machine, gpus: &[u32]) -> Result<Request<'a>> {
         blocks: None,
         settled: None,
         orders: Vec::new(),
+        islands: Vec::new(),
     })
 }

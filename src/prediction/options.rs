@@ -15,6 +15,8 @@ pub struct CaseOptions {
     pub settled: Option<Settled>,
     /// Ring orders by channel: see [`crate::algorithm::Request::orders`].
     pub orders: Vec<Vec<u32>>,
+    /// Islands of ranks, where told: see [`crate::algorithm::Request::islands`].
+    pub islands: Vec<Vec<u32>>,
     /// Which memory holds the flags of barriers.
     pub flags: Flags,
     /// Network model.
@@ -35,6 +37,7 @@ impl CaseOptions {
             blocks: None,
             settled: None,
             orders: Vec::new(),
+            islands: Vec::new(),
             flags: Flags::default(),
             fidelity,
             every_call: None,

@@ -29,6 +29,7 @@ pub fn schedule(plan: &Plan, machine: &Machine, gpus: &[u32], bytes: u64) -> Res
         blocks: None,
         settled: None,
         orders: Vec::new(),
+        islands: Vec::new(),
     };
     build(plan, &request)
 }

@@ -19,6 +19,7 @@ pub mod markup;
 pub mod memory;
 pub mod number;
 pub mod page;
+pub mod place;
 pub mod plot;
 pub mod sizes;
 pub mod spread;

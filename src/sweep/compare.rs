@@ -204,7 +204,7 @@ impl Difference {
 
 /// How a step changes whose calls are so many times those before. What moves both alike cancels; of
 /// declared regimes the part that one has and the other has not is an estimate.
-fn change(before: &CasePrediction, after: &CasePrediction, calls: f64) -> Range {
+pub(super) fn change(before: &CasePrediction, after: &CasePrediction, calls: f64) -> Range {
     let ratio = calls * after.time_us.value / before.time_us.value;
     if before.time_us == after.time_us && before.bottleneck == after.bottleneck {
         // Nothing that this call sees was changed.

@@ -9,6 +9,7 @@ pub mod compare;
 pub mod dispatch;
 pub mod faults;
 pub mod grid;
+pub mod grouping;
 pub mod nearby;
 pub mod placement;
 pub mod plan;
@@ -18,6 +19,7 @@ pub mod sizes;
 pub mod spread;
 pub mod step;
 pub mod study;
+pub mod wiring;
 
 pub use answer::{Answer, Question};
 pub use study::Study;

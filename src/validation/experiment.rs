@@ -282,6 +282,7 @@ impl<'a> Machine<'a> {
             blocks: run.blocks,
             settled: run.settled,
             orders: run.orders.clone(),
+            islands: Vec::new(),
         };
         let mut schedule = algorithm::build(algorithm, &request)?;
         beside::add(&mut schedule, &self.fabric, &run.gpus, &run.beside)?;

@@ -42,7 +42,9 @@ const DONE: &[(&str, &str, &[&str])] = &[
     ("move", "rtxpro6000x8-direct", &["switch:sw0=pm50100@root0", "move:gpu1=sw0"]),
     ("gpu", "rtxpro6000x8", &["gpu:gpu8=rtx-pro-6000@vs0,gen4x8", "gpu:gpu7=none"]),
     ("switch", "rtxpro6000x8-flat", &["switch:sw1=none"]),
+    ("partition", "rtxpro6000x8-flat", &["root:root2=cpu0", "partition:sw1=root2"]),
     ("nic", "rtxpro6000x8", &["nic:nic0=connectx-7@vs0"]),
+    ("root", "rtxpro6000x8-flat", &["root:root2=cpu0,3", "move:sw1=root2"]),
     ("socket", "rtxpro6000x16-turin-flat", &["socket:cpu1=epyc-turin,xgmi4@32"]),
     ("bridge", "a100-pcie-x4", &["bridge:gpu0-gpu1=nv12"]),
     ("p2p", "rtx4090x8-rome", &["p2p=off"]),
@@ -61,6 +63,7 @@ const DONE: &[(&str, &str, &[&str])] = &[
     ("protocol", "rtxpro6000x8", &["protocol=LL"]),
     ("channels", "rtxpro6000x8", &["channels=8"]),
     ("ring", "rtxpro6000x8", &["ring=0,1,2,3,7,6,5,4"]),
+    ("islands", "rtxpro6000x8", &["islands=0,2,4,6/1,3,5,7"]),
     ("gpus", "rtxpro6000x8", &["gpus=0,4"]),
 ];
 
@@ -118,6 +121,13 @@ fn what_cannot_be_is_refused_with_the_reason() {
     refused("rtxpro6000x8", &["wdith=8"], "no edit `wdith`");
     refused("rtxpro6000x8", &["faster"], "there is no `=`");
     refused("h200x2-nvlink-pair", &["nic:gpu0=connectx-7@root0"], "already");
+    refused("rtxpro6000x8", &["islands=0-3|4-7"], "`0-3|4-7` is no island");
+    refused("rtxpro6000x8", &["root:root4=cpu0,4"], "`4` is no quadrant");
+    refused("rtxpro6000x8", &["root:root4=vs0"], "root ports belong to a socket");
+    refused("rtxpro6000x8", &["root:root3=cpu0"], "a node `root3` already");
+    refused("rtxpro6000x8-direct", &["partition:gpu0=root1"], "only a PCIe switch is cut");
+    refused("rtxpro6000x8-flat", &["partition:sw1=gpu0"], "no uplink of `sw1` ends at `gpu0`");
+    refused("rtxpro6000x8-flat", &["partition:sw1=sw1"], "no uplink of `sw1` ends at `sw1`");
 }
 
 #[test]

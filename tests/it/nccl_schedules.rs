@@ -53,6 +53,7 @@ fn request(rig: &Rig, n: u32, bytes: u64, protocol: Protocol) -> Request<'_> {
         blocks: None,
         settled: None,
         orders: Vec::new(),
+        islands: Vec::new(),
     }
 }
 

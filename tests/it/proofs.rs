@@ -1,10 +1,8 @@
 //! Is every schedule right at every size at which it changes its shape, and would the proof notice
 //! if one were not?
 
-use collsim::algorithm::{
-    Algorithm, BarrierKind, Flags, Implementation, Protocol, Request, Settled, Transport, build,
-    nccl,
-};
+use collsim::algorithm::{Algorithm, BarrierKind, Flags, Implementation, Protocol, Request};
+use collsim::algorithm::{Settled, Transport, build, nccl};
 use collsim::schedule::proof::prove;
 use collsim::schedule::{Action, Collective, Op, Role, Schedule};
 use rayon::prelude::*;
@@ -70,6 +68,7 @@ impl Subject<'_> {
             blocks: self.told.0,
             settled: self.told.1.and_then(|threads| self.split(threads)),
             orders: Vec::new(),
+            islands: Vec::new(),
         };
         build(self.algorithm, &request).expect("builds")
     }

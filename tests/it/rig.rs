@@ -120,6 +120,7 @@ impl Rig {
             blocks: None,
             settled: None,
             orders: Vec::new(),
+            islands: Vec::new(),
         }
     }
 

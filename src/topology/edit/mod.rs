@@ -7,7 +7,9 @@
 mod bridge;
 mod link;
 mod node;
+mod partition;
 mod relocate;
+mod root;
 mod setting;
 mod socket;
 
@@ -46,7 +48,9 @@ pub const KINDS: &[Kind<Topology>] = &[
     relocate::KIND,
     node::GPU,
     node::SWITCH,
+    partition::KIND,
     node::NIC,
+    root::KIND,
     socket::KIND,
     bridge::KIND,
     setting::PEER_TO_PEER,
