@@ -48,6 +48,8 @@ pub enum DeviceClass {
     Socket,
     /// NVSwitch domains.
     NvSwitch,
+    /// Network adapters.
+    Nic,
     /// Links by kind.
     Link,
     /// Libraries and benchmark programs.
@@ -56,11 +58,12 @@ pub enum DeviceClass {
 
 impl DeviceClass {
     /// All classes with the word used for them and the embedded file.
-    pub const ALL: [(DeviceClass, &'static str, &'static str); 6] = [
+    pub const ALL: [(DeviceClass, &'static str, &'static str); 7] = [
         (DeviceClass::Gpu, "gpu", include_str!("../../calibration/gpus.json")),
         (DeviceClass::Switch, "pcie_switch", include_str!("../../calibration/switches.json")),
         (DeviceClass::Socket, "socket", include_str!("../../calibration/sockets.json")),
         (DeviceClass::NvSwitch, "nv_switch", include_str!("../../calibration/nvswitches.json")),
+        (DeviceClass::Nic, "nic", include_str!("../../calibration/nics.json")),
         (DeviceClass::Link, "link", include_str!("../../calibration/links.json")),
         (DeviceClass::Library, "library", include_str!("../../calibration/libraries.json")),
     ];

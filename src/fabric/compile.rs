@@ -8,6 +8,7 @@ use super::calibration::{Calibration, DeviceClass};
 use super::regime::FabricRegime;
 use super::{
     DirectedLink, END_OF_PATH, Fabric, GpuModel, LinkClass, LinkId, MemoryModel, MulticastSwitch,
+    NicModel,
 };
 use crate::error::{Error, Result};
 use crate::topology::route::{Hop, Router};
@@ -57,6 +58,7 @@ struct Build<'a> {
     node_of: Vec<u32>,
     node_count: u32,
     gpus: Vec<NodeId>,
+    nics: Vec<NodeId>,
     memories: Vec<NodeId>,
     sockets: Vec<NodeId>,
     links: Vec<DirectedLink>,
@@ -80,10 +82,11 @@ impl<'a> Build<'a> {
             ));
         }
         let memories = topology.ids_where(|kind| matches!(kind, NodeKind::HostMemory(_)));
+        let nics = topology.ids_where(|kind| matches!(kind, NodeKind::Nic(_)));
         let sockets = topology.sockets();
         let mut node_of = vec![u32::MAX; topology.nodes.len()];
         let mut next = 0;
-        for id in gpus.iter().chain(&memories).chain(&sockets) {
+        for id in gpus.iter().chain(&nics).chain(&memories).chain(&sockets) {
             node_of[id.index()] = next;
             next += 1;
         }
@@ -117,6 +120,7 @@ impl<'a> Build<'a> {
             node_count: next,
             memory_links: vec![[None; 4]; memories.len()],
             gpus,
+            nics,
             memories,
             sockets,
             links: Vec::new(),
@@ -343,7 +347,8 @@ impl<'a> Build<'a> {
     fn add_paths(&mut self) {
         let topology = self.topology;
         let router = Router::new(topology);
-        let endpoints: Vec<NodeId> = self.gpus.iter().chain(&self.memories).copied().collect();
+        let devices = self.gpus.iter().chain(&self.nics);
+        let endpoints: Vec<NodeId> = devices.chain(&self.memories).copied().collect();
         for &source in &endpoints {
             for &target in &endpoints {
                 let both_memory = [source, target].iter().all(|id| self.memories.contains(id));
@@ -385,7 +390,7 @@ impl<'a> Build<'a> {
                 hops.first().map(|h| self.topology.kind(h.from)),
                 hops.last().map(|h| self.topology.kind(h.to))
             ),
-            (Some(NodeKind::Gpu(_)), Some(NodeKind::Gpu(_)))
+            (Some(NodeKind::Gpu(_) | NodeKind::Nic(_)), Some(NodeKind::Gpu(_) | NodeKind::Nic(_)))
         );
         if !peers {
             return 0;
@@ -462,6 +467,17 @@ impl<'a> Build<'a> {
                 gpus.push(gpu.within(&self.topology.settings));
             }
         }
+        let (gpu_count, mut nics) = (gpus.len(), Vec::new());
+        for &nic in &self.nics {
+            if let NodeKind::Nic(kind) = self.topology.kind(nic) {
+                let name = self.topology.id(nic);
+                nics.push(NicModel::of(self.calibration, name, &kind.model, &gpus[0])?);
+            }
+        }
+        for nic in &nics {
+            let engine = nic.engine.clone().unwrap_or_else(|| gpus[0].clone());
+            gpus.push(engine.within(&self.topology.settings));
+        }
         let mut memories = Vec::new();
         for &memory in &self.memories {
             let socket = self.topology.socket_of(memory).map(|id| self.topology.kind(id));
@@ -475,8 +491,9 @@ impl<'a> Build<'a> {
         }
         let multicast_switches = self.multicast_switches()?;
         let mut fabric = Fabric {
-            gpu_count: gpus.len(),
+            gpu_count,
             gpus,
+            nics,
             memories,
             home_memory: Vec::new(),
             node_count: self.node_count as usize,
@@ -496,9 +513,9 @@ impl<'a> Build<'a> {
             .flat_map(pairs)
             .map(|(a, b)| self.topology.path_type(a, b))
             .collect();
-        fabric.home_memory = (0..fabric.gpu_count)
+        fabric.home_memory = (0..fabric.gpus.len())
             .map(|gpu| {
-                (fabric.gpu_count..fabric.endpoint_count())
+                (fabric.first_memory()..fabric.endpoint_count())
                     .map(|memory| memory as u32)
                     .filter_map(|memory| Some((fabric.path_latency(gpu as u32, memory)?, memory)))
                     .min()

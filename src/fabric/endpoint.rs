@@ -163,6 +163,46 @@ impl GpuModel {
     }
 }
 
+/// A network adapter: it writes and reads memories as a GPU's copy engine does.
+#[derive(Clone, Debug)]
+pub struct NicModel {
+    /// Its name in the topology.
+    pub name: String,
+    /// Its model.
+    pub model: String,
+    /// As a device of the machine: its copy engine's rate, packets and reads under way are the
+    /// adapter's own, all else is never asked for. `None` for a model that the calibration does not
+    /// know: it is there, and carries no traffic.
+    pub engine: Option<GpuModel>,
+}
+
+impl NicModel {
+    /// Reads an adapter's constants; `other` stands for what an adapter has no part in.
+    ///
+    /// # Errors
+    /// When a constant of a known model is missing.
+    pub fn of(
+        calibration: &Calibration,
+        name: &str,
+        model: &str,
+        other: &GpuModel,
+    ) -> Result<NicModel> {
+        let value = |constant: &str| calibration.value(DeviceClass::Nic, model, constant);
+        let (name, known) = (name.to_owned(), calibration.names(DeviceClass::Nic).contains(&model));
+        let engine = if known {
+            Some(GpuModel {
+                copy_engine_pcie: Bandwidth::from_gb_per_s(value("rate")?),
+                copy_engine_tlp: value("payload")?.round() as u32,
+                copy_engine_read_window_pcie: value("read_window")?.round() as u32,
+                ..other.clone()
+            })
+        } else {
+            None
+        };
+        Ok(NicModel { name, model: model.to_owned(), engine })
+    }
+}
+
 /// A socket's memory as a target of reads and writes.
 #[derive(Clone, Debug)]
 pub struct MemoryModel {

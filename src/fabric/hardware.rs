@@ -10,9 +10,9 @@ pub fn faults(topology: &Topology, calibration: &Calibration) -> Vec<Problem> {
     let mut problems = checks::models(topology, &|word: &str| {
         let class = DeviceClass::ALL.iter().find(|entry| entry.1 == word);
         let names: Vec<&str> = match class {
-            Some(entry) => calibration.names(entry.0),
-            // Network adapters have no constants of their own: any will do.
-            None => topology.nodes.iter().filter_map(|n| n.kind.model()).map(|m| m.1).collect(),
+            Some(entry) if entry.0 != DeviceClass::Nic => calibration.names(entry.0),
+            // Any network adapter will do as long as it carries no traffic.
+            _ => topology.nodes.iter().filter_map(|n| n.kind.model()).map(|m| m.1).collect(),
         };
         names.into_iter().map(str::to_owned).collect()
     });
@@ -30,6 +30,7 @@ fn generation(topology: &Topology, calibration: &Calibration, id: NodeId) -> Opt
     let (class, model) = match topology.kind(id) {
         NodeKind::Gpu(gpu) => (DeviceClass::Gpu, &gpu.model),
         NodeKind::PcieSwitch(switch) => (DeviceClass::Switch, &switch.model),
+        NodeKind::Nic(nic) => (DeviceClass::Nic, &nic.model),
         NodeKind::HostBridge(_) => match topology.kind(topology.socket_of(id)?) {
             NodeKind::Socket(socket) => (DeviceClass::Socket, &socket.model),
             _ => return None,
@@ -103,7 +104,8 @@ mod tests {
             let device = calibration.device(class, name).expect("listed");
             assert!(device.constants.contains_key(constant), "{name}: {constant}");
         };
-        for class in [DeviceClass::Gpu, DeviceClass::Switch, DeviceClass::Socket] {
+        for class in [DeviceClass::Gpu, DeviceClass::Switch, DeviceClass::Socket, DeviceClass::Nic]
+        {
             for name in calibration.names(class) {
                 own(class, name, "pcie_generation");
             }

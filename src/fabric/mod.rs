@@ -1,7 +1,7 @@
 //! Topology and calibration compiled to dense arrays: directed links, paths, endpoints, memories.
 //!
 //! After [`Fabric::compile`] nothing looks at names or graphs any more. Endpoints are numbered GPUs
-//! first, then host memories; forwarding nodes follow. A cable is two [`DirectedLink`]s next to
+//! first, then network adapters, then host memories; forwarding nodes follow. A cable is two [`DirectedLink`]s next to
 //! each other, so that the other direction of link `l` is `l ^ 1`.
 
 pub mod bound;
@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub use calibration::{Calibration, DeviceClass, UncertaintyGroup};
 pub use compile::CompileOptions;
-pub use endpoint::{GpuModel, MemoryModel};
+pub use endpoint::{GpuModel, MemoryModel, NicModel};
 pub use multicast::{MulticastGroup, MulticastPort, MulticastSwitch};
 
 use crate::topology::PathType;
@@ -24,7 +24,7 @@ use crate::units::{Bandwidth, Time};
 
 /// Index of a directed link.
 pub type LinkId = u32;
-/// Index of a GPU or a host memory.
+/// Index of a GPU, a network adapter or a host memory.
 pub type EndpointId = u32;
 /// Ends a path.
 pub const END_OF_PATH: u32 = u32::MAX;
@@ -112,11 +112,13 @@ impl DirectedLink {
 pub struct Fabric {
     /// Number of GPUs; endpoint `g` below this number is GPU `g` and its memory.
     pub gpu_count: usize,
-    /// What is known of each GPU.
+    /// What is known of each device: of each GPU, then of each network adapter.
     pub gpus: Vec<GpuModel>,
-    /// What is known of each host memory; endpoint `gpu_count + m`.
+    /// Network adapters; endpoint `gpu_count + n`.
+    pub nics: Vec<NicModel>,
+    /// What is known of each host memory; endpoint [`Fabric::first_memory`]` + m`.
     pub memories: Vec<MemoryModel>,
-    /// The host memory nearest to each GPU, as an endpoint; `None` without host memory.
+    /// The host memory nearest to each device, as an endpoint; `None` without host memory.
     pub home_memory: Vec<Option<EndpointId>>,
     /// Total number of nodes: endpoints first, then forwarding nodes.
     pub node_count: usize,
@@ -146,7 +148,12 @@ pub struct Fabric {
 impl Fabric {
     /// Number of endpoints.
     pub fn endpoint_count(&self) -> usize {
-        self.gpu_count + self.memories.len()
+        self.first_memory() + self.memories.len()
+    }
+
+    /// Endpoint of the first host memory.
+    pub fn first_memory(&self) -> usize {
+        self.gpu_count + self.nics.len()
     }
 
     /// Where the path starts in [`Fabric::path_links`], if there is one.
@@ -190,6 +197,12 @@ impl Fabric {
         gpus.iter().map(|&gpu| self.gpus[gpu as usize].stream_launch).sum()
     }
 
+    /// What people call a device: `GPU 3`, or an adapter's name.
+    pub fn device_name(&self, device: EndpointId) -> String {
+        let nic = (device as usize).checked_sub(self.gpu_count).and_then(|at| self.nics.get(at));
+        nic.map_or_else(|| format!("GPU {device}"), |nic| nic.name.clone())
+    }
+
     /// Whether the endpoint is a GPU.
     pub fn is_gpu(&self, endpoint: EndpointId) -> bool {
         (endpoint as usize) < self.gpu_count
@@ -206,7 +219,7 @@ impl Fabric {
         let completer = if self.is_gpu(target) {
             self.gpus[target as usize].completer
         } else {
-            self.memories[target as usize - self.gpu_count].read
+            self.memories[target as usize - self.first_memory()].read
         };
         let last = self.path(target, gpu as u32)?.last().copied()?;
         let link = &self.links[last as usize];

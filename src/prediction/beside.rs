@@ -40,15 +40,22 @@ pub fn mean(outcome: &Outcome) -> Time {
     })
 }
 
+/// Of a copy that an adapter shares out over several GPUs in turn.
+const SHARED_BYTES: u32 = 1 << 20;
+
 /// One stream without an end.
-struct Stream {
-    gpu: u32,
-    memory: EndpointId,
-    by: By,
+pub(super) struct Stream {
+    /// The GPU or adapter that makes it.
+    pub(super) device: EndpointId,
+    /// Where to, or where from; several in turn.
+    pub(super) memories: Vec<EndpointId>,
+    /// By what.
+    pub(super) by: By,
 }
 
+/// What makes it.
 #[derive(Copy, Clone)]
-enum By {
+pub(super) enum By {
     EngineWrites,
     EngineReads,
     Stores,
@@ -106,6 +113,12 @@ fn gpus(fabric: &Fabric, ranks: &[u32], beside: &Beside) -> Result<Vec<u32>> {
 
 fn streams(fabric: &Fabric, ranks: &[u32], beside: &Beside) -> Result<Vec<Stream>> {
     let gpus = gpus(fabric, ranks, beside)?;
+    if matches!(
+        beside.traffic,
+        Traffic::NicIn | Traffic::NicOut | Traffic::RdmaIn | Traffic::RdmaOut
+    ) {
+        return super::adapters::streams(fabric, beside, &gpus);
+    }
     let host = |gpu: u32| {
         fabric.home_memory[gpu as usize].ok_or_else(|| {
             Error::request(
@@ -129,9 +142,9 @@ fn streams(fabric: &Fabric, ranks: &[u32], beside: &Beside) -> Result<Vec<Stream
             Traffic::D2hSm => (host(gpu)?, By::Stores),
             Traffic::H2dSm => (host(gpu)?, By::Loads),
             Traffic::Ring => (next(index)?, By::Stores),
-            Traffic::Peer => (next(index)?, By::EngineWrites),
+            _ => (next(index)?, By::EngineWrites),
         };
-        Ok(Stream { gpu, memory, by })
+        Ok(Stream { device: gpu, memories: vec![memory], by })
     };
     gpus.iter().enumerate().map(one).collect()
 }
@@ -144,12 +157,20 @@ fn push(schedule: &mut Schedule, stream: &Stream) {
         schedule.buffers.push(Buffer { home, rank, role: Role::Scratch, bytes, cold: true });
         schedule.buffers.len() as u32 - 1
     };
-    let (own, other) = (buffer(stream.gpu), buffer(stream.memory));
-    let bytes = THREADS * 16;
-    let copy = |from, to, push| vec![Op::Copy { from, to, bytes: COPY_BYTES, push, kernel: false }];
+    let own = buffer(stream.device);
+    let others: Vec<BufferId> = stream.memories.iter().map(|&home| buffer(home)).collect();
+    let whole = if others.len() == 1 { COPY_BYTES } else { SHARED_BYTES };
+    let copies = |push: bool| -> Vec<Op> {
+        let copy = |&other: &BufferId| {
+            let (from, to) = if push { (own, other) } else { (other, own) };
+            Op::Copy { from, to, bytes: whole, push, kernel: false }
+        };
+        others.iter().map(copy).collect()
+    };
+    let (bytes, other) = (THREADS * 16, others[0]);
     let (executor, blocks, threads, ops) = match stream.by {
-        By::EngineWrites => (Executor::CopyEngine, 1, 32, copy(own, other, true)),
-        By::EngineReads => (Executor::CopyEngine, 1, 32, copy(other, own, false)),
+        By::EngineWrites => (Executor::CopyEngine, 1, 32, copies(true)),
+        By::EngineReads => (Executor::CopyEngine, 1, 32, copies(false)),
         By::Stores => {
             let ops = vec![Op::Write { buffer: other, offset: 0, bytes, data: 0 }];
             (Executor::Sm, BLOCKS, THREADS, ops)
@@ -164,5 +185,5 @@ fn push(schedule: &mut Schedule, stream: &Stream) {
     };
     let block = Block { executor, threads, background: true, ops };
     let blocks = vec![block; blocks as usize];
-    schedule.ranks.push(RankProgram { gpu: stream.gpu, blocks });
+    schedule.ranks.push(RankProgram { gpu: stream.device, blocks });
 }

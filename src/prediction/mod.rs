@@ -1,5 +1,6 @@
 //! One case at a time: what a call takes on a machine, with its range.
 
+mod adapters;
 pub mod barrier;
 pub mod beside;
 pub mod bottleneck;

@@ -69,6 +69,20 @@ impl Prepared {
     }
 }
 
+/// Edits that people may look for and that there are not: names, why, and what there is instead.
+const ABSENT: &[(&[&str], &str, &str)] = &[
+    (
+        &["node", "machine", "host"],
+        "one machine is modelled: no schedule runs over a network",
+        "traffic of adapters beside the calls is there: nic:.. and beside=nic_in, rdma_in",
+    ),
+    (
+        &["pp", "ep", "dp", "model", "chunk", "accepted"],
+        "a scenario states its calls, not the model that makes them",
+        "`simulate step --model NAME` has --pp, --dp-attention, --replicas, --chunk and --accepted",
+    ),
+];
+
 /// Does an edit of the calls.
 ///
 /// # Errors
@@ -158,6 +172,11 @@ impl Plan {
         }
         if let Some(kind) = find(choice::KINDS, edit) {
             return (kind.apply)(&mut self.choice, edit);
+        }
+        if let Some((_, why, instead)) =
+            ABSENT.iter().find(|entry| entry.0.contains(&edit.name.as_str()))
+        {
+            return Err(edit.refused(why, *instead));
         }
         let names = known(&edit.name, "known", kinds().iter().map(|kind| kind.0));
         let help = format!("{names} (`simulate edits`)");

@@ -81,7 +81,7 @@ impl<'a> Router<'a> {
     /// The steps from `source` to `target`; `None` when there is no way.
     pub fn route(&self, source: NodeId, target: NodeId) -> Option<Vec<Hop>> {
         let direct = self.shortest(source, target)?;
-        let peers = [source, target].iter().all(|&id| self.is_gpu(id));
+        let peers = [source, target].iter().all(|&id| self.is_device(id));
         let by_switches_only = direct.iter().all(|hop| {
             matches!(hop.link, Some(link) if matches!(self.topology.links[link].kind, LinkKind::Pcie(_)))
         }) && direct.iter().all(|hop| !matches!(self.topology.kind(hop.to), NodeKind::HostBridge(_)));
@@ -102,8 +102,8 @@ impl<'a> Router<'a> {
         Some(hops)
     }
 
-    fn is_gpu(&self, id: NodeId) -> bool {
-        matches!(self.topology.kind(id), NodeKind::Gpu(_))
+    fn is_device(&self, id: NodeId) -> bool {
+        matches!(self.topology.kind(id), NodeKind::Gpu(_) | NodeKind::Nic(_))
     }
 
     fn forwards(&self, id: NodeId) -> bool {

@@ -64,7 +64,7 @@ pub(super) fn of_copies(machine: &Machine<'_>, copies: &[Stream]) -> Option<Stri
 fn endpoint(fabric: &Fabric, end: EndpointId) -> String {
     match fabric.gpus.get(end as usize) {
         Some(gpu) => format!("{gpu:?}"),
-        None => format!("{:?}", fabric.memories.get(end as usize - fabric.gpu_count)),
+        None => format!("{:?}", fabric.memories.get(end as usize - fabric.first_memory())),
     }
 }
 

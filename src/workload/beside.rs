@@ -12,7 +12,7 @@ pub struct Beside {
     /// What goes on.
     pub traffic: Traffic,
     /// GPUs that do it; none named: for `ring` those that take no part in the calls, otherwise those
-    /// that do.
+    /// that do. Of adapters those nearest to these GPUs; none named: for host memory all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<u32>,
 }
@@ -44,17 +44,29 @@ pub enum Traffic {
     Ring,
     /// Each GPU's copy engine writes to the next one's memory: KV cache handed on.
     Peer,
+    /// Network adapters write to host memory what comes in.
+    NicIn,
+    /// Network adapters read from host memory what goes out.
+    NicOut,
+    /// The adapter nearest to each GPU writes to its memory what comes in (GPUDirect RDMA).
+    RdmaIn,
+    /// The adapter nearest to each GPU reads from its memory what goes out.
+    RdmaOut,
 }
 
 impl Traffic {
     /// All, with what each is.
-    pub const ALL: [(Traffic, &'static str, &'static str); 6] = [
+    pub const ALL: [(Traffic, &'static str, &'static str); 10] = [
         (Traffic::D2h, "d2h", "copy engines write to host memory (KV-cache offload)"),
         (Traffic::H2d, "h2d", "copy engines read from host memory (weights, KV cache)"),
         (Traffic::D2hSm, "d2h_sm", "kernels store to host memory"),
         (Traffic::H2dSm, "h2d_sm", "kernels load from host memory"),
         (Traffic::Ring, "ring", "kernels store to the next GPU (a prefill, another job)"),
         (Traffic::Peer, "peer", "copy engines write to the next GPU (KV cache handed on)"),
+        (Traffic::NicIn, "nic_in", "adapters write to host memory what comes in"),
+        (Traffic::NicOut, "nic_out", "adapters read from host memory what goes out"),
+        (Traffic::RdmaIn, "rdma_in", "the nearest adapter writes to each GPU (GPUDirect RDMA)"),
+        (Traffic::RdmaOut, "rdma_out", "the nearest adapter reads from each GPU"),
     ];
 
     /// Its word.

@@ -2,8 +2,11 @@
 
 use collsim::engine::Fidelity;
 use collsim::fabric::Calibration;
+use collsim::input::load_scenario;
 use collsim::measurement::{Run, library, read_machine};
 use collsim::prediction::{CaseOptions, Choice, Machine};
+use collsim::sweep::plan::{Plan, parse_edits};
+use collsim::topology::Topology;
 use collsim::validation::experiment;
 use collsim::validation::predict::{Call, collectives};
 use collsim::workload::{Beside, Collective, Traffic};
@@ -15,14 +18,26 @@ fn beside(traffic: Traffic, gpus: &[u32]) -> Beside {
     Beside { traffic, gpus: gpus.to_vec() }
 }
 
+/// Traffic that network adapters make.
+const NICS: [Traffic; 4] = [Traffic::NicIn, Traffic::NicOut, Traffic::RdmaIn, Traffic::RdmaOut];
+
 /// A ring LL call on some GPUs, us.
 fn ring_us(machine: &str, gpus: &[u32], beside: Vec<Beside>) -> Result<f64, String> {
+    ring_on(topology(machine), gpus, 14_336, beside)
+}
+
+fn ring_on(
+    topology: Topology,
+    gpus: &[u32],
+    bytes: u64,
+    beside: Vec<Beside>,
+) -> Result<f64, String> {
     let calibration = Calibration::embedded().expect("embedded");
-    let machine = Machine::new(topology(machine), &calibration, true, false).expect("compiles");
+    let machine = Machine::new(topology, &calibration, true, false).expect("compiles");
     let choice = Choice { algorithms: vec!["ring".to_owned()], ..Choice::default() };
     let cases = choice.cases(Collective::AllReduce, &machine, gpus).expect("a ring");
     let options = CaseOptions { beside, ..CaseOptions::of(gpus.to_vec(), Fidelity::Packet) };
-    cases[0].nominal_us(&machine, 14_336, &options).map_err(|error| error.to_string())
+    cases[0].nominal_us(&machine, bytes, &options).map_err(|error| error.to_string())
 }
 
 /// `h200-two-host-links/interference.csv`: rows and what is predicted for them, us.
@@ -78,7 +93,7 @@ fn traffic_elsewhere_changes_nothing_and_traffic_on_the_way_costs() {
     // GPUs 4 to 7 hang on the other socket; beside traffic the mean of more calls is taken.
     let elsewhere = us(vec![beside(Traffic::Ring, &[4, 5])]);
     assert!((elsewhere / alone - 1.0).abs() < 0.02, "{alone} alone, {elsewhere} beside");
-    for traffic in Traffic::ALL.map(|entry| entry.0) {
+    for traffic in Traffic::ALL.map(|entry| entry.0).into_iter().filter(|one| !NICS.contains(one)) {
         let gpus = [0, 1];
         let slower = us(vec![beside(traffic, &gpus)]);
         // An engine that leaves its link some room delays small calls hardly.
@@ -92,6 +107,50 @@ fn traffic_elsewhere_changes_nothing_and_traffic_on_the_way_costs() {
     );
 }
 
+/// A machine with edits.
+fn edited(machine: &str, edits: &str) -> Topology {
+    let calibration = Calibration::embedded().expect("embedded");
+    let scenario = load_scenario("kimi-k25-tp8").expect("built in");
+    let plan = Plan { topology: topology(machine), scenario, choice: Choice::default() };
+    let edits = parse_edits(&[edits.to_owned()]).expect("edits");
+    plan.edited(&edits, &calibration).expect("a machine").0.topology
+}
+
+#[test]
+fn adapters_cost_calls_where_their_traffic_goes_and_nowhere_else() {
+    let us = |nic: &str, beside: Vec<Beside>| {
+        let machine = edited("rtxpro6000x8", &format!("nic:nic0={nic}"));
+        ring_on(machine, &[0, 1, 2, 3], 64 << 10, beside).expect("it ends")
+    };
+    let own = topology("rtxpro6000x8");
+    let alone = ring_on(own, &[0, 1, 2, 3], 64 << 10, Vec::new()).expect("it ends");
+    // An adapter that does nothing is not there.
+    assert_eq!(alone.to_bits(), us("connectx-7@vs0", Vec::new()).to_bits());
+    for traffic in NICS {
+        let near = us("connectx-7@vs0", vec![beside(traffic, &[])]);
+        if matches!(traffic, Traffic::NicIn | Traffic::NicOut) {
+            // Host memory is not on the way of these GPUs' calls; beside traffic the mean of more
+            // calls is taken.
+            assert!((near / alone - 1.0).abs() < 0.02, "{alone} alone, {near} beside");
+            continue;
+        }
+        assert!(near > 1.1 * alone, "{}: {alone} alone, {near} beside", traffic.name());
+        // Half of the rate costs less.
+        let half = us("connectx-6@vs0,gen4", vec![beside(traffic, &[])]);
+        assert!(half < near, "{}: {half} at 200 Gbit/s, {near} at 400", traffic.name());
+        // To GPUs of the other socket nothing passes here.
+        let far = us("connectx-7@vs2", vec![beside(traffic, &[4, 5])]);
+        assert!((far / alone - 1.0).abs() < 0.02, "{alone} alone, {far} beside");
+    }
+    // Calls by host memory meet an adapter that writes there by the same quadrant.
+    let by_host = |edits: &str, beside: Vec<Beside>| {
+        ring_on(edited("rtxpro6000x8", edits), &[0, 1], 14_336, beside).expect("it ends")
+    };
+    let quiet = by_host("p2p=off; nic:nic0=connectx-7@root0", Vec::new());
+    let loud = by_host("p2p=off; nic:nic0=connectx-7@root0", vec![beside(Traffic::NicIn, &[])]);
+    assert!(loud > 1.03 * quiet, "{quiet} alone, {loud} beside");
+}
+
 #[test]
 fn traffic_that_cannot_be_is_refused() {
     let refused = |gpus: &[u32], one: Beside, part: &str| {
@@ -101,6 +160,15 @@ fn traffic_that_cannot_be_is_refused() {
     refused(&[0, 1], beside(Traffic::D2h, &[8]), "there is no GPU 8");
     let all: Vec<u32> = (0..8).collect();
     refused(&all, beside(Traffic::Ring, &[]), "needs two GPUs");
+    refused(&all, beside(Traffic::NicIn, &[]), "has no network adapter");
+    let nic = |edits: &str, traffic: Traffic, part: &str| {
+        let machine = edited("rtxpro6000x8", edits);
+        let error =
+            ring_on(machine, &[0, 1], 14_336, vec![beside(traffic, &[])]).expect_err("refused");
+        assert!(error.contains(part), "no `{part}` in {error}");
+    };
+    nic("nic:nic0=mlx9@vs0", Traffic::NicOut, "nothing is known of adapter `nic0`");
+    nic("nic:nic0=connectx-7@vs0; p2p=off", Traffic::RdmaIn, "take nothing from other devices");
     for (words, part) in [
         ("d2x", "there is no traffic `d2x`"),
         ("9-2=d2h", "is no range of GPUs"),

@@ -119,6 +119,9 @@ fn what_cannot_be_is_refused_with_the_reason() {
     refused("rtxpro6000x8", &["dtype=int3"], "no type `int3`");
     refused("rtxpro6000x8", &["calls:prefill=3"], "no step `prefill`");
     refused("rtxpro6000x8", &["wdith=8"], "no edit `wdith`");
+    refused("rtxpro6000x8", &["node:host1=rtxpro6000x8"], "one machine is modelled");
+    refused("rtxpro6000x8", &["pp=2"], "`simulate step --model NAME` has --pp");
+    refused("rtxpro6000x8", &["nic:nic0=connectx-6@vs0"], "a port of connectx-6 runs Gen4");
     refused("rtxpro6000x8", &["faster"], "there is no `=`");
     refused("h200x2-nvlink-pair", &["nic:gpu0=connectx-7@root0"], "already");
     refused("rtxpro6000x8", &["islands=0-3|4-7"], "`0-3|4-7` is no island");

@@ -286,7 +286,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
             let atomic = if load.marks.count > 0 { gpu.atomic } else { Time::ZERO };
             return gpu.completer + atomic;
         }
-        let memory = &self.fabric.memories[load.target as usize - self.fabric.gpu_count];
+        let memory = &self.fabric.memories[load.target as usize - self.fabric.first_memory()];
         memory.read + if load.cold { memory.cold } else { Time::ZERO }
     }
 
@@ -294,7 +294,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
         if self.fabric.is_gpu(target) {
             return self.fabric.gpus[target as usize].write_visible;
         }
-        self.fabric.memories[target as usize - self.fabric.gpu_count].write_visible
+        self.fabric.memories[target as usize - self.fabric.first_memory()].write_visible
     }
 }
 

@@ -123,7 +123,7 @@ fn ranks(
                 tracks.push(Track { name: format!("block {}", track.block), slices });
             }
         }
-        let name = format!("rank {rank} (GPU {})", program.gpu);
+        let name = format!("rank {rank} ({})", fabric.device_name(program.gpu));
         processes.push(Process { name, tracks, counters: Vec::new() });
     }
     processes

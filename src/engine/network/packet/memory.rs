@@ -257,7 +257,8 @@ pub(super) struct LineTable {
     /// First entry of each (GPU, memory).
     base: Vec<usize>,
     memories: usize,
-    gpus: usize,
+    /// Endpoint of the first memory.
+    first: usize,
     /// First of the waiting, [`NONE`] when the reading one is alone, [`IDLE`] when nobody reads.
     waiting: Vec<u32>,
 }
@@ -267,7 +268,7 @@ impl LineTable {
         let memories = fabric.memories.len();
         let mut bytes = vec![0_u64; memories];
         for buffer in &schedule.buffers {
-            if let Some(memory) = (buffer.home as usize).checked_sub(fabric.gpu_count) {
+            if let Some(memory) = (buffer.home as usize).checked_sub(fabric.first_memory()) {
                 bytes[memory] += buffer.span();
             }
         }
@@ -278,11 +279,11 @@ impl LineTable {
                 total += (bytes / LINE_BYTES) as usize;
             }
         }
-        LineTable { base, memories, gpus: fabric.gpu_count, waiting: vec![IDLE; total] }
+        LineTable { base, memories, first: fabric.first_memory(), waiting: vec![IDLE; total] }
     }
 
     fn index(&self, gpu: u32, memory: EndpointId, line: u64) -> u32 {
-        let memory = memory as usize - self.gpus;
+        let memory = memory as usize - self.first;
         (self.base[gpu as usize * self.memories + memory] + line as usize) as u32
     }
 }

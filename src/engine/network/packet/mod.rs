@@ -186,8 +186,8 @@ impl<'a, O: Observer> Packet<'a, O> {
             .iter()
             .map(|link| {
                 let target = link.to as usize;
-                (target >= fabric.gpu_count && target < fabric.endpoint_count())
-                    .then(|| MemoryPort::new(target - fabric.gpu_count))
+                (target >= fabric.first_memory() && target < fabric.endpoint_count())
+                    .then(|| MemoryPort::new(target - fabric.first_memory()))
             })
             .collect();
         Packet {
