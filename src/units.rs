@@ -170,6 +170,9 @@ impl fmt::Display for Bandwidth {
     }
 }
 
+/// Largest size that is read, bytes.
+pub const SIZE_MAX: u64 = 1 << 40;
+
 /// Reads a size as nccl-tests does: digits with an optional K, M or G (powers of 1024, either
 /// case, a trailing `B` or `iB` allowed).
 ///
@@ -189,7 +192,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     let number: u64 = digits.parse().map_err(|_| wrong())?;
     number
         .checked_mul(1 << shift)
-        .filter(|&size| size <= 1 << 40)
+        .filter(|&size| size <= SIZE_MAX)
         .ok_or_else(|| format!("`{text}` is too large: sizes go up to 1024G"))
 }
 

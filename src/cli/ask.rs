@@ -78,7 +78,7 @@ fn loaded(name: &str) -> Result<Ask> {
 }
 
 fn read(name: &str, text: &str) -> Result<Ask> {
-    read_form(name, text, VERSION, |ask: &Ask| ask.schema_version)
+    read_form(name, text, VERSION, |ask: &Ask| ask.schema_version, Ask::faults)
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod scenarios;
 mod schedule;
 mod select;
 mod sensitivity;
+mod shards;
 mod stage;
 mod step;
 mod sweep;
@@ -44,7 +45,7 @@ use output::Outcome;
 /// # Errors
 /// Inputs that are wrong, requests that cannot be met, an output that cannot be written.
 pub fn run(arguments: &Arguments, output: &mut Output) -> Result<Outcome, Failure> {
-    files::named_once(std::env::args())?;
+    files::checked(std::env::args())?;
     match &arguments.command {
         None => predict::run(&arguments.predict, output),
         Some(Command::Topo(command)) => topo::run(command, output),

@@ -146,13 +146,14 @@ impl Output {
     }
 }
 
+/// That a file cannot be written.
+pub(super) fn cannot_write(file: &str, reason: impl std::fmt::Display) -> Error {
+    let help = "check the directory, its permissions and the space left";
+    Error::request(format!("cannot write {file}: {reason}"), help)
+}
+
 fn write_file(file: &str, bytes: &[u8]) -> Result<(), Failure> {
-    let cannot = |error: io::Error| {
-        Failure::Request(Error::request(
-            format!("cannot write {file}: {error}"),
-            "check the directory, its permissions and the space left",
-        ))
-    };
+    let cannot = |error: io::Error| Failure::Request(cannot_write(file, error));
     let given = Path::new(file);
     // A link is followed; what is no regular file (a device, a pipe) is written as it is.
     let target = fs::canonicalize(given).unwrap_or_else(|_| given.to_owned());

@@ -6,8 +6,8 @@ use std::io::{BufRead, BufReader};
 
 use clap::Args;
 
-use super::files::{cannot, ordinary};
-use super::sweep::parsed;
+use super::files::{cannot, ordinary, owned};
+use super::shards::parsed;
 use crate::error::{Error, Result};
 use crate::report::number::{short, signed_percent};
 use crate::report::table::{Table, TableFormat};
@@ -18,7 +18,7 @@ use crate::units::{format_size, format_thousands, parse_size};
 #[derive(Debug, Args)]
 pub(super) struct CsvOptions {
     /// The rows.
-    file: String,
+    pub(super) file: String,
     /// The file to write.
     #[arg(long, value_name = "FILE")]
     out: String,
@@ -28,7 +28,7 @@ pub(super) struct CsvOptions {
 #[derive(Debug, Args)]
 pub(super) struct PriceOptions {
     /// The rows.
-    file: String,
+    pub(super) file: String,
     /// What an edit or a machine costs; left out: each edit counts one.
     #[arg(long = "price", value_name = "WHAT = PRICE")]
     prices: Vec<String>,
@@ -38,7 +38,7 @@ pub(super) struct PriceOptions {
 #[derive(Debug, Args)]
 pub(super) struct CheapestOptions {
     #[command(flatten)]
-    priced: PriceOptions,
+    pub(super) priced: PriceOptions,
     /// Bytes of the call.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     bytes: u64,
@@ -100,7 +100,8 @@ pub(super) fn csv(options: &CsvOptions) -> Result<String> {
     ordinary(out)?;
     let part = format!("{out}.part");
     let failed = |error: &std::io::Error| cannot("write", out, error);
-    let file_to = File::create(&part).map_err(|error| failed(&error))?;
+    let file_to = owned(&part)?;
+    file_to.set_len(0).map_err(|error| failed(&error))?;
     let mut to = csv::Writer::from_writer(file_to);
     let mut write =
         |cells: &[String]| to.write_record(cells).map_err(|error| failed(&error.into()));

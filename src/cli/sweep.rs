@@ -1,8 +1,8 @@
 //! `simulate sweep`: a grid of cases into a file of JSON lines, in order, so that a run that was stopped
 //! goes on where it was and ends with the same bytes.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,12 +12,13 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::arguments::ConstantsFrom;
-use super::files::{cannot, ordinary};
+use super::files::{cannot, ordinary, owned};
 use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::predict::start_threads;
 use super::progress::Progress;
 use super::rows;
+use super::shards::{VERSION, header, merge, note_missing, read_head, status};
 use crate::error::{Error, Result};
 use crate::input::{load_scenario, read_form, read_text, topology_json};
 use crate::report::hash::{calibration_hash, fnv1a, hex};
@@ -88,7 +89,6 @@ const PLAN_LIMIT: u64 = 4 << 20;
 const BATCH: u64 = 64;
 /// A batch that took less is followed by a larger one.
 const QUICK: Duration = Duration::from_millis(250);
-const VERSION: u32 = 1;
 
 fn share(text: &str) -> std::result::Result<(u64, u64), String> {
     let parts = text.split_once('/');
@@ -117,10 +117,22 @@ pub(super) fn run(command: &Sweep, output: &mut Output) -> std::result::Result<O
             }
         }
         Sweep::Merge { out, files } => output.text(&merge(out, files)?)?,
-        Sweep::Csv(options) => output.text(&rows::csv(options)?)?,
-        Sweep::Pareto(options) => output.text(&rows::pareto(options)?)?,
-        Sweep::Cheapest(options) => output.text(&rows::cheapest(options)?)?,
-        Sweep::Effects { file } => output.text(&rows::effects(file)?)?,
+        Sweep::Csv(options) => {
+            note_missing(&options.file, output)?;
+            output.text(&rows::csv(options)?)?;
+        }
+        Sweep::Pareto(options) => {
+            note_missing(&options.file, output)?;
+            output.text(&rows::pareto(options)?)?;
+        }
+        Sweep::Cheapest(options) => {
+            note_missing(&options.priced.file, output)?;
+            output.text(&rows::cheapest(options)?)?;
+        }
+        Sweep::Effects { file } => {
+            note_missing(file, output)?;
+            output.text(&rows::effects(file)?)?;
+        }
     }
     Ok(Outcome::Done)
 }
@@ -128,7 +140,7 @@ pub(super) fn run(command: &Sweep, output: &mut Output) -> std::result::Result<O
 /// A plan with all that it names, and a short name for the whole.
 fn loaded(file: &str, constants: &ConstantsFrom) -> Result<(Loaded, String)> {
     let text = read_text(file, PLAN_LIMIT, "a plan is a few lines")?;
-    let grid = read_form(file, &text, VERSION, |grid: &Grid| grid.schema_version)?;
+    let grid = read_form(file, &text, VERSION, |grid: &Grid| grid.schema_version, Grid::faults)?;
     let calibration = load::calibration(constants)?;
     let machines = grid.machines.iter().map(|name| load::topology(name, &calibration));
     let machines = machines.collect::<Result<Vec<_>>>()?;
@@ -151,14 +163,6 @@ fn slurm() -> Option<(u64, u64)> {
     (index < count).then_some((index, count))
 }
 
-/// The first line of a file of rows.
-fn header(name: &str, cases: u64, share: (u64, u64)) -> String {
-    let (index, count) = share;
-    let value =
-        json!({"schema_version": VERSION, "plan": name, "cases": cases, "shard": [index, count]});
-    format!("{value}\n")
-}
-
 /// How a run ended, in words.
 enum Ended {
     Done(String),
@@ -177,7 +181,6 @@ fn run_plan(options: &RunOptions) -> Result<Ended> {
     let out = options.out.as_str();
     let part = format!("{out}.part");
     ordinary(out)?;
-    ordinary(&part)?;
     if Path::new(out).exists() {
         let (found, rows) = read_head(out)?;
         if found == head && rows == own.end - own.start {
@@ -211,8 +214,7 @@ fn run_plan(options: &RunOptions) -> Result<Ended> {
 /// The file to go on with, after its last whole row, and the rows it has.
 fn open(part: &str, head: &str, most: u64) -> Result<(File, u64)> {
     let told = |error: &std::io::Error| cannot("write", part, error);
-    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(part);
-    let mut file = opened.map_err(|error| told(&error))?;
+    let mut file = owned(part)?;
     let mut reader = BufReader::new(&mut file);
     let (mut line, mut end, mut rows) = (Vec::new(), 0_u64, 0);
     loop {
@@ -275,99 +277,6 @@ fn run_cases(loaded: &Loaded, cases: Range<u64>, file: &mut File, part: &str) ->
     Ok(at)
 }
 
-/// First line and number of whole rows of a file.
-fn read_head(file: &str) -> Result<(String, u64)> {
-    ordinary(file)?;
-    let told = |error: std::io::Error| cannot("read", file, &error);
-    let mut reader = BufReader::new(File::open(file).map_err(told)?);
-    let mut head = String::new();
-    reader.read_line(&mut head).map_err(told)?;
-    let mut rows = 0;
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let length = reader.read(&mut buffer).map_err(told)?;
-        if length == 0 {
-            return Ok((head, rows));
-        }
-        rows += buffer[..length].iter().filter(|&&byte| byte == b'\n').count() as u64;
-    }
-}
-
-/// Plan, cases and shard of a first line.
-pub(super) fn parsed(file: &str, head: &str) -> Result<(String, u64, u64, u64)> {
-    let value: Value = serde_json::from_str(head).unwrap_or_default();
-    let number = |value: &Value| value.as_u64();
-    let found = || {
-        let plan = value["plan"].as_str()?.to_owned();
-        let shard = &value["shard"];
-        Some((plan, number(&value["cases"])?, number(&shard[0])?, number(&shard[1])?))
-    };
-    let help = "name what `simulate sweep run` wrote";
-    let found = found().filter(|found| found.2 < found.3);
-    found.ok_or_else(|| Error::request(format!("{file} is no file of a sweep's rows"), help))
-}
-
-fn status(file: &str) -> Result<String> {
-    let part = format!("{file}.part");
-    let there = if Path::new(file).exists() { file } else { part.as_str() };
-    let (head, rows) = read_head(there)?;
-    let (_, cases, index, count) = parsed(there, &head)?;
-    let own = shard(cases, index, count);
-    let (all, rows) = (format_thousands(own.end - own.start), format_thousands(rows));
-    Ok(format!("{there}: {rows} of {all} cases, shard {index}/{count}\n"))
-}
-
-fn merge(out: &str, files: &[String]) -> Result<String> {
-    ordinary(out)?;
-    let mut shards: Vec<(u64, &str)> = Vec::new();
-    let mut first: Option<(String, u64, u64)> = None;
-    for file in files {
-        let (head, rows) = read_head(file)?;
-        let (plan, cases, index, count) = parsed(file, &head)?;
-        let own = shard(cases, index, count);
-        if rows != own.end - own.start {
-            return Err(Error::request(
-                format!("{file} has {rows} of {} cases", own.end - own.start),
-                "run its shard again: it goes on where it was",
-            ));
-        }
-        let same = (plan, cases, count);
-        if first.get_or_insert_with(|| same.clone()) != &same {
-            let help = "merge the shards of one run";
-            return Err(Error::request(
-                format!("{file} is of another plan or number of shards"),
-                help,
-            ));
-        }
-        shards.push((index, file));
-    }
-    shards.sort_unstable();
-    let Some((plan, cases, count)) = first else {
-        return Err(Error::request("there is nothing to merge", "name the files of the shards"));
-    };
-    let missing = (0..count).find(|&index| shards.get(index as usize).map(|s| s.0) != Some(index));
-    if let Some(index) = missing.or((shards.len() as u64 > count).then_some(count)) {
-        return Err(Error::request(
-            format!("shard {index}/{count} is missing or named twice"),
-            "name each shard's file once",
-        ));
-    }
-    let part = format!("{out}.part");
-    let joined = || {
-        let mut file = File::create(&part)?;
-        file.write_all(header(&plan, cases, (0, 1)).as_bytes())?;
-        for (_, shard) in &shards {
-            let mut reader = BufReader::new(File::open(shard)?);
-            reader.read_line(&mut String::new())?;
-            std::io::copy(&mut reader, &mut file)?;
-        }
-        file.sync_all()?;
-        fs::rename(&part, out)
-    };
-    joined().map_err(|error| cannot("write", out, &error))?;
-    Ok(format!("{out}: {} cases of {count} shards\n", format_thousands(cases)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,7 +290,7 @@ mod tests {
         let (of, from) = (plan.to_string_lossy(), ConstantsFrom::default());
         let (loaded, _) = loaded(&of, &from).expect("a plan");
         fs::remove_file(&plan).expect("ours");
-        let mut full = OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+        let mut full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
         let error = run_cases(&loaded, 0..1, &mut full, "rows.part").expect_err("it is full");
         assert!(error.to_string().starts_with("cannot write rows.part: No space"), "{error}");
     }

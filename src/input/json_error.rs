@@ -33,29 +33,31 @@ pub(super) fn read_json<T: DeserializeOwned>(text: &str) -> std::result::Result<
     Ok(value)
 }
 
-/// Reads a form that has nothing more to check than its version, which `version` finds in it.
+/// Reads a form whose version `version` finds in it, and whose other faults `faults` does.
 ///
 /// # Errors
-/// [`Error::Input`] for a fault of syntax or type, or a version other than `known`, with its place.
+/// [`Error::Input`] for a fault of syntax or type, a version other than `known`, or what `faults` finds,
+/// with their places.
 pub fn read_form<T: DeserializeOwned>(
     file: &str,
     text: &str,
     known: u32,
     version: impl Fn(&T) -> u32,
+    faults: impl Fn(&T) -> Vec<Problem>,
 ) -> Result<T> {
-    let failed = |problem| Error::Input {
-        file: file.to_owned(),
-        text: text.to_owned(),
-        problems: vec![problem],
-    };
-    let form: T = read_json(text).map_err(|problem| failed(*problem))?;
-    match other_version(version(&form), known) {
-        None => Ok(form),
-        Some(mut problem) => {
-            problem.span = Places::new(text).value(&problem.path);
-            Err(failed(problem))
-        }
+    let failed = |problems| Error::Input { file: file.to_owned(), text: text.to_owned(), problems };
+    let form: T = read_json(text).map_err(|problem| failed(vec![*problem]))?;
+    let mut problems = Vec::from_iter(other_version(version(&form), known));
+    problems.extend(faults(&form));
+    if problems.is_empty() {
+        return Ok(form);
     }
+    let places = Places::new(text);
+    for problem in &mut problems {
+        problem.span = places.value(&problem.path);
+    }
+    problems.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
+    Err(failed(problems))
 }
 
 /// What is wrong with a form whose version is not the `known` one.

@@ -50,10 +50,31 @@ fn read_limited(source: impl Read, limit: u64) -> std::result::Result<Vec<u8>, F
     Ok(bytes)
 }
 
-fn decode(file: &str, bytes: Vec<u8>) -> Result<String> {
+/// UTF-8's byte order mark, which some editors and shells put first; JSON does not allow it.
+const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
+/// How many bytes of a text's start are no text: those of a byte order mark.
+///
+/// # Errors
+/// [`Error::Read`] for UTF-16, by its mark or by the zeros of plain letters.
+pub(super) fn mark(file: &str, start: &[u8]) -> Result<usize> {
+    let utf_16 = matches!(start, [0xff, 0xfe, ..] | [0xfe, 0xff, ..])
+        || matches!(start, [0, a, 0, b, ..] | [a, 0, b, 0, ..] if *a != 0 && *b != 0);
+    if utf_16 {
+        return Err(Error::Read {
+            file: file.to_owned(),
+            reason: "it is UTF-16 text, as `>` of PowerShell writes; UTF-8 is expected".to_owned(),
+            help: "convert it: `iconv -f UTF-16 -t UTF-8`, or save it as UTF-8".to_owned(),
+        });
+    }
+    Ok(if start.starts_with(&MARK) { MARK.len() } else { 0 })
+}
+
+fn decode(file: &str, mut bytes: Vec<u8>) -> Result<String> {
+    let before = mark(file, &bytes)?;
+    bytes.drain(..before);
     match String::from_utf8(bytes) {
-        // Some editors put a byte order mark first; JSON does not allow it.
-        Ok(text) => Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)),
+        Ok(text) => Ok(text),
         Err(wrong) => {
             let place = wrong.utf8_error().valid_up_to();
             let line = wrong.as_bytes()[..place].iter().filter(|&&byte| byte == b'\n').count() + 1;
@@ -125,6 +146,15 @@ mod tests {
     fn a_byte_order_mark_is_skipped() {
         let text = decode("x", b"\xef\xbb\xbf{}".to_vec()).expect("valid");
         assert_eq!(text, "{}");
+    }
+
+    #[test]
+    fn utf_16_is_named_with_and_without_a_mark() {
+        for bytes in [&b"\xff\xfeG\0"[..], b"\xfe\xff\0G", b"G\0P\0U\0", b"\0G\0P"] {
+            let error = decode("x", bytes.to_vec()).unwrap_err();
+            assert!(told(&error).contains("UTF-16 text"), "{}", told(&error));
+        }
+        assert_eq!(mark("x", b"\0\0\0\0").ok(), Some(0));
     }
 
     #[test]

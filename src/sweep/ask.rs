@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::in_parallel;
 use super::plan::{Plan, Prepared, Terms, parse_edits};
 use crate::engine::Fidelity;
-use crate::error::{Error, Result};
+use crate::error::{Error, Problem, Result};
 use crate::fabric::Calibration;
 use crate::prediction::{Case, Choice};
 use crate::topology::Topology;
-use crate::workload::{Scenario, Step};
+use crate::workload::{Scenario, Step, size_fault};
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +44,9 @@ pub struct Ask {
     #[serde(default)]
     pub notes: Vec<String>,
 }
+
+/// A side a thousand times as fast as another, or as slow, is a slip of the pen.
+const RATIO_MAX: f64 = 1000.0;
 
 fn packet() -> String {
     Fidelity::Packet.name().to_owned()
@@ -191,6 +194,29 @@ impl Ask {
         }
         let held = self.measured.iter().map(|measured| self.held(measured, &rows)).collect();
         Ok(Answered { rows, held })
+    }
+
+    /// Figures that cannot be, with the places of their file.
+    pub fn faults(&self) -> Vec<Problem> {
+        let sizes = self.sizes.iter().enumerate();
+        let mut faults: Vec<Problem> =
+            sizes.filter_map(|(at, &bytes)| size_fault(bytes, format!("sizes[{at}]"))).collect();
+        for (at, measured) in self.measured.iter().enumerate() {
+            let (kind, bytes) = match measured {
+                Measured::Ratio(told) => ("ratio", told.bytes),
+                Measured::Crossover(told) => ("crossover", told.bytes),
+            };
+            let path = |key: &str| format!("measured[{at}].{kind}.{key}");
+            faults.extend(size_fault(bytes, path("bytes")));
+            if let Measured::Ratio(MeasuredRatio { ratio, .. }) = measured
+                && !(1.0 / RATIO_MAX..=RATIO_MAX).contains(ratio)
+            {
+                let message = format!("a ratio of {ratio} is out of range");
+                let help = format!("of two times, {} to {RATIO_MAX}", 1.0 / RATIO_MAX);
+                faults.push(Problem::new(message, path("ratio")).help(help));
+            }
+        }
+        faults
     }
 
     fn check(&self) -> Result<()> {

@@ -10,13 +10,13 @@ use serde_json::json;
 use super::in_parallel;
 use super::plan::{Plan, Prepared, Terms, parse_edits};
 use crate::engine::Fidelity;
-use crate::error::{Error, Result};
+use crate::error::{Error, Problem, Result};
 use crate::fabric::Calibration;
 use crate::prediction::choice::protocol;
 use crate::prediction::{Case, CaseOptions, Choice, InPlace, Machine};
 use crate::topology::Topology;
-use crate::units::format_thousands;
-use crate::workload::{Arrival, Drawn, Scenario, Step};
+use crate::units::{SIZE_MAX, format_thousands};
+use crate::workload::{Arrival, Drawn, Scenario, Step, size_fault};
 
 /// What is asked, as a file has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,6 +89,12 @@ struct Found {
 pub type Pool = BTreeMap<u64, Arc<Worked>>;
 
 impl Grid {
+    /// Figures that cannot be, with the places of their file.
+    pub fn faults(&self) -> Vec<Problem> {
+        let sizes = self.sizes.iter().enumerate();
+        sizes.filter_map(|(at, &bytes)| size_fault(bytes, format!("sizes[{at}]"))).collect()
+    }
+
     /// Number of cases.
     ///
     /// # Errors
@@ -231,7 +237,7 @@ impl Loaded {
                 // Edits of the workload change the listed sizes as they change its first step.
                 let of = |scenario: &Scenario| u128::from(scenario.steps[0].bytes);
                 let scaled = |size: &u64| u128::from(*size) * of(&scenario) / of(&self.scenario);
-                let bytes = |size| scaled(size).clamp(1, 1 << 40) as u64;
+                let bytes = |size| scaled(size).clamp(1, u128::from(SIZE_MAX)) as u64;
                 let step = |size| Step { bytes: bytes(size), ..scenario.steps[0].clone() };
                 self.grid.sizes.iter().map(step).collect()
             }

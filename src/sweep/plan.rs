@@ -135,7 +135,20 @@ impl Plan {
                 "add GPUs by edits such as gpu:gpu8=rtx-pro-6000@root0",
             ));
         }
+        plan.ranks_agree(edits)?;
         Ok((plan, told))
+    }
+
+    /// That as many GPUs are named as an edit says that there are ranks.
+    fn ranks_agree(&self, edits: &[Edit]) -> Result<()> {
+        let (named, ranks) = (self.choice.gpus.len(), self.scenario.tensor_parallel as usize);
+        match edits.iter().find(|edit| edit.name == "tp") {
+            Some(edit) if named > 0 && named != ranks => Err(edit.refused(
+                format!("{ranks} ranks, and {named} GPUs are named for them"),
+                format!("name {ranks} GPUs, or leave out one of the two"),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Settles GPUs and options and compiles the machine.

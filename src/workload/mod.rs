@@ -11,6 +11,9 @@ pub mod model;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::Problem;
+use crate::units::SIZE_MAX;
+
 pub use arrival::{Arrival, Distribution, Drawn};
 pub use beside::{Beside, Traffic};
 pub use collective::Collective;
@@ -166,6 +169,13 @@ pub struct Pass {
 
 /// Most calls of a step; more is a slip of the pen.
 pub const CALLS_MAX: u32 = 1_000_000;
+
+/// What is wrong with the size of a call, bytes, which stands at `path` of a file.
+pub fn size_fault(bytes: u64, path: impl Into<String>) -> Option<Problem> {
+    let message = format!("{bytes} bytes are out of range");
+    let fault = || Problem::new(message, path).help("1 byte to 1024G a call");
+    (!(1..=SIZE_MAX).contains(&bytes)).then(fault)
+}
 
 impl Scenario {
     /// The step of this name.

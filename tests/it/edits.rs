@@ -115,6 +115,8 @@ fn what_cannot_be_is_refused_with_the_reason() {
     refused("rtxpro6000x8", &["mps=300"], "PCIe knows 128");
     refused("rtxpro6000x8", &["nps=3"], "1, 2 or 4 NUMA nodes");
     refused("rtxpro6000x8", &["tp=16"], "has 8 GPUs");
+    refused("rtxpro6000x8", &["tp=4", "gpus=0,1"], "`tp=4`: 4 ranks, and 2 GPUs are named");
+    refused("rtxpro6000x8", &["gpus=0,1,2,3", "tp=2"], "`tp=2`: 2 ranks, and 4 GPUs are named");
     refused("rtxpro6000x8", &["batch=0"], "no number from 1");
     refused("rtxpro6000x8", &["dtype=int3"], "no type `int3`");
     refused("rtxpro6000x8", &["calls:prefill=3"], "no step `prefill`");

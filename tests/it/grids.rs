@@ -11,20 +11,20 @@ use serde_json::Value;
 use crate::cli::{Run, simulate};
 
 /// A folder of one test's own, gone at the end.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
+    pub(crate) fn new(name: &str) -> Folder {
         let path = std::env::temp_dir().join(format!("collsim-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).expect("a folder");
         Folder(path)
     }
 
-    fn file(&self, name: &str) -> String {
+    pub(crate) fn file(&self, name: &str) -> String {
         self.0.join(name).to_str().expect("UTF-8").to_owned()
     }
 
-    fn plan(&self, name: &str, plan: &Value) -> String {
+    pub(crate) fn plan(&self, name: &str, plan: &Value) -> String {
         let file = self.file(name);
         fs::write(&file, plan.to_string()).expect("writable");
         file
@@ -39,7 +39,7 @@ impl Drop for Folder {
 }
 
 /// 2 lists x 2 lists of edits x `sizes` sizes x 2 implementations.
-fn grid(sizes: usize) -> Value {
+pub(crate) fn grid(sizes: usize) -> Value {
     serde_json::json!({
         "schema_version": 1,
         "machines": ["h200x2-nvlink-pair"],
@@ -52,14 +52,14 @@ fn grid(sizes: usize) -> Value {
 }
 
 #[track_caller]
-fn done(arguments: &[&str]) -> Run {
+pub(crate) fn done(arguments: &[&str]) -> Run {
     let run = simulate(arguments);
     assert_eq!(run.code, 0, "{arguments:?}\n{}", run.err);
     run
 }
 
 #[track_caller]
-fn refused(arguments: &[&str], part: &str) {
+pub(crate) fn refused(arguments: &[&str], part: &str) {
     let run = simulate(arguments);
     assert_eq!(run.code, 2, "{arguments:?}\n{}", run.out);
     assert!(run.err.contains(part), "no `{part}` in\n{}", run.err);

@@ -36,6 +36,7 @@ mod rig;
 mod schedules;
 mod schema;
 mod serving;
+mod shards;
 mod suggested;
 mod tidy;
 mod timeline;

@@ -24,6 +24,7 @@ use flate2::bufread::MultiGzDecoder;
 use serde::Serialize;
 
 use super::kinds::redirected;
+use super::read::mark;
 use crate::error::{Error, Result};
 use crate::workload::{Collective, Scenario};
 
@@ -177,6 +178,8 @@ pub fn scenario_of(file: &str) -> Option<Result<Scenario>> {
     let mut head = Vec::new();
     let bytes = BufReader::new(File::open(file).ok()?.take(HEAD as u64));
     read_head(bytes, &mut head);
+    // Of UTF-16 the reader of scenarios tells.
+    head.drain(..mark(file, &head).ok()?);
     recognise(&String::from_utf8_lossy(&head))?;
     let stem = Path::new(file).file_name().and_then(|name| name.to_str()).unwrap_or("trace");
     let name = stem.split('.').next().unwrap_or(stem).to_owned();
@@ -216,6 +219,7 @@ pub fn read_from(
     };
     let mut head = Vec::new();
     stream.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
+    head.drain(..mark(file, &head)?);
     let text = String::from_utf8_lossy(&head).into_owned();
     let format = match format {
         Some(format) => format,

@@ -1,6 +1,9 @@
 //! Is every wrong topology refused with a sentence, a place and an advice, and never a panic?
 
+mod encodings;
+mod figures;
 mod meaning;
+mod outputs;
 mod text;
 
 use collsim::error::{Error, Problem};
