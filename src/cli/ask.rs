@@ -8,6 +8,7 @@ use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::predict::{start_threads, table_format};
 use crate::error::{Error, Result};
+use crate::input::kinds::QUESTION;
 use crate::input::questions::QUESTIONS;
 use crate::input::{load_scenario, read_form, read_text};
 use crate::report::ask::page;
@@ -78,7 +79,7 @@ fn loaded(name: &str) -> Result<Ask> {
 }
 
 fn read(name: &str, text: &str) -> Result<Ask> {
-    read_form(name, text, VERSION, |ask: &Ask| ask.schema_version, Ask::faults)
+    read_form((name, text), QUESTION, VERSION, |ask: &Ask| ask.schema_version, Ask::faults)
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use super::progress::Progress;
 use super::rows;
 use super::shards::{VERSION, header, merge, note_missing, read_head, status};
 use crate::error::{Error, Result};
+use crate::input::kinds::SWEEP;
 use crate::input::{load_scenario, read_form, read_text, topology_json};
 use crate::report::hash::{calibration_hash, fnv1a, hex};
 use crate::sweep::grid::{Grid, Loaded, Pool, shard};
@@ -140,7 +141,8 @@ pub(super) fn run(command: &Sweep, output: &mut Output) -> std::result::Result<O
 /// A plan with all that it names, and a short name for the whole.
 fn loaded(file: &str, constants: &ConstantsFrom) -> Result<(Loaded, String)> {
     let text = read_text(file, PLAN_LIMIT, "a plan is a few lines")?;
-    let grid = read_form(file, &text, VERSION, |grid: &Grid| grid.schema_version, Grid::faults)?;
+    let grid =
+        read_form((file, &text), SWEEP, VERSION, |grid: &Grid| grid.schema_version, Grid::faults)?;
     let calibration = load::calibration(constants)?;
     let machines = grid.machines.iter().map(|name| load::topology(name, &calibration));
     let machines = machines.collect::<Result<Vec<_>>>()?;

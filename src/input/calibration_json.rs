@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::json_error::{other_version, read_json};
+use super::json_error::{other_version, read_own};
+use super::kinds::CALIBRATION;
 use super::places::Places;
 use super::read_text;
 use crate::error::{Error, Problem, Result};
@@ -104,7 +105,7 @@ pub fn load(path: &str) -> Result<Calibration> {
 /// [`Error::Input`] for what is wrong in it.
 pub fn parse(file: &str, text: &str) -> Result<Calibration> {
     let failed = |problems| Error::Input { file: file.to_owned(), text: text.to_owned(), problems };
-    let read: CalibrationFile = read_json(text).map_err(|problem| failed(vec![*problem]))?;
+    let read: CalibrationFile = read_own(file, text, CALIBRATION)?;
     let mut calibration = Calibration::embedded()?;
     let mut problems = Vec::from_iter(other_version(read.schema_version, SCHEMA_VERSION));
     for (index, Replaced { name, constant }) in read.constants.into_iter().enumerate() {

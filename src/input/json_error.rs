@@ -3,6 +3,7 @@
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 
+use super::kinds;
 use super::places::Places;
 use crate::error::{Error, Problem, Result, Span};
 use crate::suggestion::did_you_mean;
@@ -33,20 +34,36 @@ pub(super) fn read_json<T: DeserializeOwned>(text: &str) -> std::result::Result<
     Ok(value)
 }
 
-/// Reads a form whose version `version` finds in it, and whose other faults `faults` does.
+/// Reads a JSON text into the form of ours that is called `title`.
 ///
 /// # Errors
-/// [`Error::Input`] for a fault of syntax or type, a version other than `known`, or what `faults` finds,
-/// with their places.
+/// [`Error::Input`] with the first fault of syntax or type and its place, or with what the text is
+/// instead and who reads that.
+pub(super) fn read_own<T: DeserializeOwned>(file: &str, text: &str, title: &str) -> Result<T> {
+    read_json(text).map_err(|problem| {
+        let other = kinds::of_another(file, text, title, &format!("not {title}"));
+        other.unwrap_or_else(|| Error::Input {
+            file: file.to_owned(),
+            text: text.to_owned(),
+            problems: vec![*problem],
+        })
+    })
+}
+
+/// Reads a form that is called `title` in [`kinds`], whose version `version` finds in it, and whose other
+/// faults `faults` does.
+///
+/// # Errors
+/// [`Error::Input`] for a fault of syntax or type, another kind of text, a version other than `known`, or
+/// what `faults` finds, with their places.
 pub fn read_form<T: DeserializeOwned>(
-    file: &str,
-    text: &str,
+    (file, text): (&str, &str),
+    title: &str,
     known: u32,
     version: impl Fn(&T) -> u32,
     faults: impl Fn(&T) -> Vec<Problem>,
 ) -> Result<T> {
-    let failed = |problems| Error::Input { file: file.to_owned(), text: text.to_owned(), problems };
-    let form: T = read_json(text).map_err(|problem| failed(vec![*problem]))?;
+    let form: T = read_own(file, text, title)?;
     let mut problems = Vec::from_iter(other_version(version(&form), known));
     problems.extend(faults(&form));
     if problems.is_empty() {
@@ -57,7 +74,7 @@ pub fn read_form<T: DeserializeOwned>(
         problem.span = places.value(&problem.path);
     }
     problems.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
-    Err(failed(problems))
+    Err(Error::Input { file: file.to_owned(), text: text.to_owned(), problems })
 }
 
 /// What is wrong with a form whose version is not the `known` one.
@@ -183,7 +200,7 @@ fn advice(message: &str) -> String {
 
 fn syntax_advice(text: &str, message: &str) -> &'static str {
     if text.trim_start().starts_with('<') {
-        "this looks like XML; a topology is a JSON object in braces"
+        "this looks like XML; our files are JSON objects in braces"
     } else if message.starts_with("EOF") {
         "the file ends too early: was it cut off, or is a brace or bracket not closed?"
     } else if message.starts_with("trailing comma") {

@@ -6,7 +6,7 @@ use super::formats::{self, FORMATS, Format};
 use super::found::build::{Stated, build};
 use super::found::merge::merge;
 use super::found::{Devices, Found};
-use super::kinds::redirected;
+use super::kinds::{of_another, redirected};
 use super::{topology_json, topology_text};
 use crate::error::{Error, Problem, Result};
 use crate::lines::lines;
@@ -179,18 +179,15 @@ fn with(format: &Format, file: &str, text: &str) -> Result<Text> {
 
 /// A text that describes no machine: what it looks like, and who reads it.
 fn unknown(file: &str, text: &str) -> Error {
-    let titles: Vec<&str> = FORMATS.iter().map(|format| format.title).collect();
-    let (message, help) = match redirected(text) {
-        Some((what, help)) => (format!("this looks like {what}, which describes no machine"), help),
-        None => (
-            "this describes no machine in any known form".to_owned(),
-            format!(
-                "known: our JSON, {}; FORMAT:FILE forces one ({})",
-                titles.join(", "),
-                FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
-            ),
-        ),
-    };
+    if let Some(other) = of_another(file, text, "", "which describes no machine") {
+        return other;
+    }
+    let [titles, names] = [
+        FORMATS.iter().map(|format| format.title).collect::<Vec<_>>().join(", "),
+        FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", "),
+    ];
+    let message = "this describes no machine in any known form";
+    let help = format!("known: our JSON, {titles}; FORMAT:FILE forces one ({names})");
     let mut problem = Problem::new(message, "").help(help);
     problem.span = lines(text).find(|line| !line.text.trim().is_empty()).map(|line| line.span);
     Error::Input { file: file.to_owned(), text: text.to_owned(), problems: vec![problem] }

@@ -1,6 +1,7 @@
 //! The JSON form of a scenario: reading with its faults placed.
 
 use super::json_error::read_form;
+use super::kinds::SCENARIO;
 use crate::error::{Problem, Result};
 use crate::suggestion::did_you_mean;
 use crate::workload::{CALLS_MAX, Scenario, size_fault};
@@ -17,7 +18,13 @@ const REPORTED_MAX: f64 = 1e6;
 /// # Errors
 /// [`crate::error::Error::Input`] with all that is wrong, in the order of the text.
 pub fn parse(file: &str, text: &str) -> Result<Scenario> {
-    read_form(file, text, SCHEMA_VERSION, |scenario: &Scenario| scenario.schema_version, check)
+    read_form(
+        (file, text),
+        SCENARIO,
+        SCHEMA_VERSION,
+        |scenario: &Scenario| scenario.schema_version,
+        check,
+    )
 }
 
 fn check(scenario: &Scenario) -> Vec<Problem> {

@@ -10,7 +10,8 @@ use schemars::JsonSchema;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::json_error::{other_version, read_json};
+use super::json_error::{other_version, read_own};
+use super::kinds::TOPOLOGY;
 use super::places::Places;
 use crate::error::{Error, Problem, Result};
 use crate::suggestion::did_you_mean;
@@ -122,7 +123,7 @@ pub fn parse_with(
     more: &dyn Fn(&Topology) -> Vec<Problem>,
 ) -> Result<Topology> {
     let failed = |problems| Error::Input { file: file.to_owned(), text: text.to_owned(), problems };
-    let form: TopologyForm = read_json(text).map_err(|problem| failed(vec![*problem]))?;
+    let form: TopologyForm = read_own(file, text, TOPOLOGY)?;
     let mut problems = Vec::from_iter(other_version(form.schema_version, SCHEMA_VERSION));
     let places = Places::new(text);
     problems.extend(repeated_names(&form.nodes.0, &places));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::check::CheckOptions;
 use crate::error::Result;
-use crate::input;
+use crate::input::{self, kinds};
 use crate::measurement::{self, Observation, Skipped, library, logs};
 
 /// Largest log read, bytes.
@@ -40,6 +40,10 @@ pub fn observations(options: &CheckOptions) -> Result<Read> {
     match &options.own {
         Some((file, topology)) if file == "-" || Path::new(file).is_file() => {
             let text = input::read_text(file, LOG_LIMIT, "a log of a benchmark is shorter")?;
+            if logs::recognise(&text).is_empty() {
+                let other = kinds::of_another(file, &text, "", "which holds no measurements");
+                other.map_or(Ok(()), Err)?;
+            }
             let log = logs::read_log(file, &text, topology)?;
             notes.push(format!("{file}: {}", log.titles.join(", ")));
             notes.extend(log.facts);

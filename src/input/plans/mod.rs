@@ -5,7 +5,7 @@ mod goal;
 mod msccl;
 mod mscclpp;
 
-use super::kinds::redirected;
+use super::kinds::of_another;
 use super::read_text;
 use crate::algorithm::plan::Plan;
 use crate::error::{Error, Problem, Result};
@@ -58,14 +58,12 @@ pub fn recognise(text: &str) -> Option<&'static PlanFormat> {
 pub fn parse_plan(file: &str, text: &str, format: Option<&PlanFormat>) -> Result<Plan> {
     let failed = |problems| Error::Input { file: file.to_owned(), text: text.to_owned(), problems };
     let Some(format) = format.or_else(|| recognise(text)) else {
+        if let Some(other) = of_another(file, text, "", "which is no schedule") {
+            return Err(other);
+        }
         let known: Vec<&str> = PLANS.iter().map(|format| format.title).collect();
-        let unknown = || {
-            ("this is no schedule that I know".to_owned(), format!("known: {}", known.join(", ")))
-        };
-        let told = redirected(text)
-            .map(|(title, help)| (format!("this looks like {title}, which is no schedule"), help));
-        let (message, help) = told.unwrap_or_else(unknown);
-        let problem = Problem::new(message, "").help(help);
+        let help = format!("known: {}", known.join(", "));
+        let problem = Problem::new("this is no schedule that I know", "").help(help);
         return Err(failed(vec![problem]));
     };
     let plan = (format.read)(file, text)?;

@@ -1,16 +1,19 @@
 //! What is fuzzed: the readers of every table, and those that stand alone.
 
 use collsim::error::Error;
+use collsim::input::formats::{FORMATS, Format};
 use collsim::input::found::Devices;
 use collsim::input::found::build::{Stated, build};
 use collsim::input::found::merge::merge;
-use collsim::input::formats::{FORMATS, Format};
 use collsim::input::plans::{PLANS, PlanFormat, parse_plan};
 use collsim::input::traces::{Import, TRACES, TraceFormat, import, read_from};
-use collsim::input::{calibration_json, nccl_xml, render, scenario_json, topology_json};
+use collsim::input::{
+    calibration_json, kinds, nccl_xml, read_form, render, scenario_json, topology_json,
+};
 use collsim::measurement::logs::read_log;
 use collsim::measurement::{table, trace};
 use collsim::selection::nccl;
+use collsim::sweep::ask::Ask;
 use collsim::sweep::grid::Grid;
 use collsim::topology::checks;
 use collsim::topology::edit::Edit;
@@ -29,9 +32,27 @@ const ALONE: &[(&str, fn(&str))] = &[
     ("scenario", |text| shown(scenario_json::parse("x", text))),
     ("calibration", |text| shown(calibration_json::parse("x", text))),
     ("sweep-plan", |text| {
-        if let Ok(grid) = serde_json::from_str::<Grid>(text) {
-            let _ = grid.count(2);
-        }
+        let grid = read_form(
+            ("x", text),
+            kinds::SWEEP,
+            1,
+            |grid: &Grid| grid.schema_version,
+            Grid::faults,
+        );
+        shown(grid.and_then(|grid| grid.count(2)));
+    }),
+    ("question", |text| {
+        shown(read_form(
+            ("x", text),
+            kinds::QUESTION,
+            1,
+            |ask: &Ask| ask.schema_version,
+            Ask::faults,
+        ));
+    }),
+    ("kind", |text| {
+        let _ = kinds::of_another("x", text, "", "no text of this kind")
+            .map(|error| render(&error, false));
     }),
     ("edit", |text| shown(Edit::parse(text))),
     ("log", |text| shown(read_log("x", text, "machine"))),

@@ -3,6 +3,7 @@
 
 use collsim::error::{Error, Result};
 use collsim::input::embedded;
+use collsim::input::kinds::{QUESTION, SWEEP};
 use collsim::input::{read_form, render, scenario_json, topology_json};
 use collsim::sweep::ask::Ask;
 use collsim::sweep::grid::Grid;
@@ -59,7 +60,8 @@ fn forms() -> Vec<Form> {
             name: "question",
             sound: question,
             read: |text| {
-                read_form("x", text, 1, |ask: &Ask| ask.schema_version, Ask::faults).map(|_| ())
+                read_form(("x", text), QUESTION, 1, |ask: &Ask| ask.schema_version, Ask::faults)
+                    .map(|_| ())
             },
             zero: &[],
         },
@@ -67,7 +69,8 @@ fn forms() -> Vec<Form> {
             name: "plan of a sweep",
             sound: plan,
             read: |text| {
-                read_form("x", text, 1, |grid: &Grid| grid.schema_version, Grid::faults).map(|_| ())
+                read_form(("x", text), SWEEP, 1, |grid: &Grid| grid.schema_version, Grid::faults)
+                    .map(|_| ())
             },
             zero: &["/seeds/0"],
         },

@@ -5,6 +5,7 @@ mod figures;
 mod meaning;
 mod outputs;
 mod text;
+mod wrong_kind;
 
 use collsim::error::{Error, Problem};
 use collsim::input::render;

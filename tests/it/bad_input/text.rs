@@ -52,7 +52,9 @@ fn text_cut_off_anywhere_is_an_error_with_a_place() {
 
 #[test]
 fn what_is_no_json() {
-    refused("<system version=\"1\">", "two.json:1:1", "not valid JSON", "looks like XML");
+    refused("<machine version=\"1\">", "two.json:1:1", "not valid JSON", "looks like XML");
+    let other = "this looks like NCCL system file, not a topology";
+    refused("<system version=\"1\">", "two.json:1:1", other, "`simulate --topo FILE` reads it");
     refused("\u{0}\u{1}\u{1b}[31m", "two.json:1:1", "not valid JSON", "");
     refused("[1, 2]", "two.json:1:1", "invalid type", "expected an object in braces");
     refused(&"[".repeat(1 << 20), "two.json:1:", "", "");
