@@ -4,68 +4,53 @@
 //! gives each in constant time; what lies farther waits in a heap. Order is by time, then by the
 //! sequence in which events were pushed, exactly as a single sorted list would give
 //! (`tests::agrees_with_a_sorted_list`).
+//!
+//! All pending events lie in one pool whose places are used again at once, and stay where they are
+//! until they are popped: a bucket is a chain through the pool, and what is sorted are times and
+//! numbers. The memory that is touched is that of what is pending, however many buckets there are.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::pool::Pool;
 use crate::units::Time;
 
 /// Width of a bucket as a power of two of picoseconds: 1.024 ns.
 const BUCKET_SHIFT: u32 = 10;
-/// Buckets of the wheel, a power of two: 4.2 us in all.
-const BUCKETS: usize = 4096;
+/// Bits of a word.
+const WORD: usize = u64::BITS as usize;
+/// Buckets of the wheel, 4.2 us in all: a bit of a word of bits for each.
+const BUCKETS: usize = WORD * WORD;
+/// Ends the chain of a bucket.
+const END: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
 struct Entry<E> {
     time: u64,
     event: E,
-}
-
-/// An entry beyond the wheel, which needs its sequence number to keep its place among equals.
-struct Far<E> {
-    sequence: u64,
-    entry: Entry<E>,
-}
-
-impl<E> Far<E> {
-    fn key(&self) -> (u64, u64) {
-        (self.entry.time, self.sequence)
-    }
-}
-
-impl<E> PartialEq for Far<E> {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-impl<E> Eq for Far<E> {}
-impl<E> PartialOrd for Far<E> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl<E> Ord for Far<E> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key().cmp(&other.key())
-    }
+    /// What was pushed into the same bucket just before.
+    before: u32,
 }
 
 /// Pending events in order of time, then of arrival.
 pub struct EventQueue<E> {
     now: u64,
-    sequence: u64,
-    /// The bucket being emptied, in order, and how much of it is gone.
-    current: Vec<Entry<E>>,
+    pending: Pool<Entry<E>>,
+    /// Times and numbers of the bucket being emptied, in order, and how much of it is gone.
+    current: Vec<(u64, u32)>,
     gone: usize,
     /// Number of the bucket being emptied.
     bucket: u64,
-    /// Buckets hold their entries in the order of pushing; what moves in from afar was pushed before
-    /// the wheel reached there, so a stable sort by time is the order by time and sequence.
-    wheel: Vec<Vec<Entry<E>>>,
-    /// One bit a bucket that is not empty.
-    occupied: Vec<u64>,
-    far: BinaryHeap<Reverse<Far<E>>>,
-    length: usize,
+    /// The entry that was pushed last into each bucket. What moves in from afar was pushed before the
+    /// wheel reached there, so a chain has the order of pushing, and a stable sort by time gives the
+    /// order by time and sequence.
+    wheel: Vec<u32>,
+    /// One bit a bucket that is not empty, and one a word of them that is not zero.
+    occupied: [u64; WORD],
+    words: u64,
+    /// Time, sequence and number of what lies beyond the wheel.
+    far: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    sequence: u64,
 }
 
 impl<E: Copy> EventQueue<E> {
@@ -73,14 +58,15 @@ impl<E: Copy> EventQueue<E> {
     pub fn new() -> EventQueue<E> {
         EventQueue {
             now: 0,
-            sequence: 0,
+            pending: Pool::new(),
             current: Vec::new(),
             gone: 0,
             bucket: 0,
-            wheel: (0..BUCKETS).map(|_| Vec::new()).collect(),
-            occupied: vec![0; BUCKETS / 64],
+            wheel: vec![END; BUCKETS],
+            occupied: [0; WORD],
+            words: 0,
             far: BinaryHeap::new(),
-            length: 0,
+            sequence: 0,
         }
     }
 
@@ -88,33 +74,41 @@ impl<E: Copy> EventQueue<E> {
     ///
     /// # Panics
     /// When the time is before the last popped one: time never goes back.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, time: Time, event: E) {
         let time = time.as_ps();
         assert!(time >= self.now, "events do not go back in time");
-        let entry = Entry { time, event };
-        self.length += 1;
+        let number = self.pending.keep(Entry { time, event, before: END });
         let bucket = time >> BUCKET_SHIFT;
-        if bucket <= self.bucket {
-            // Into the bucket being emptied: after all earlier or equal ones.
-            let mut at = self.current.len();
-            while at > self.gone && self.current[at - 1].time > time {
-                at -= 1;
-            }
-            self.current.insert(at, entry);
-        } else if bucket < self.bucket + BUCKETS as u64 {
-            self.put(bucket, entry);
+        if bucket > self.bucket && bucket < self.bucket + BUCKETS as u64 {
+            self.chain(bucket, number);
         } else {
-            self.sequence += 1;
-            self.far.push(Reverse(Far { sequence: self.sequence, entry }));
+            self.push_apart(time, number);
         }
     }
 
+    /// Puts an event into the bucket being emptied, or beyond the wheel.
+    #[inline(never)]
+    fn push_apart(&mut self, time: u64, number: u32) {
+        if time >> BUCKET_SHIFT > self.bucket {
+            self.sequence += 1;
+            self.far.push(Reverse((time, self.sequence, number)));
+            return;
+        }
+        // After all earlier or equal ones.
+        let mut at = self.current.len();
+        while at > self.gone && self.current[at - 1].0 > time {
+            at -= 1;
+        }
+        self.current.insert(at, (time, number));
+    }
+
     #[inline]
-    fn put(&mut self, bucket: u64, entry: Entry<E>) {
-        let slot = bucket as usize & (BUCKETS - 1);
-        self.wheel[slot].push(entry);
-        self.occupied[slot / 64] |= 1 << (slot % 64);
+    fn chain(&mut self, bucket: u64, number: u32) {
+        let slot = bucket as usize % BUCKETS;
+        self.pending[number].before = std::mem::replace(&mut self.wheel[slot], number);
+        self.occupied[slot / WORD] |= 1 << (slot % WORD);
+        self.words |= 1 << (slot / WORD);
     }
 
     /// Takes the next event.
@@ -123,89 +117,95 @@ impl<E: Copy> EventQueue<E> {
         if self.gone == self.current.len() && !self.refill() {
             return None;
         }
-        let entry = self.current[self.gone];
+        let (time, number) = self.current[self.gone];
         self.gone += 1;
-        assert!(entry.time >= self.now, "events do not go back in time");
-        self.now = entry.time;
-        self.length -= 1;
-        Some((Time::from_ps(entry.time), entry.event))
+        assert!(time >= self.now, "events do not go back in time");
+        self.now = time;
+        Some((Time::from_ps(time), self.pending.take(number).event))
     }
 
     /// Opens the next bucket that holds anything.
     fn refill(&mut self) -> bool {
-        if self.length == 0 {
-            return false;
-        }
-        let next = self.next_occupied();
-        let far = self.far.peek().map(|far| far.0.entry.time >> BUCKET_SHIFT);
-        self.bucket = match (next, far) {
+        let near = self.next_occupied();
+        let far = self.far.peek().map(|far| far.0.0 >> BUCKET_SHIFT);
+        self.bucket = match (near, far) {
             (Some(near), Some(far)) => near.min(far),
-            (Some(near), None) => near,
-            (None, Some(far)) => far,
+            (Some(next), None) | (None, Some(next)) => next,
             (None, None) => return false,
         };
         // What was far and now lies within the wheel moves into it.
-        while let Some(far) = self.far.peek() {
-            let bucket = far.0.entry.time >> BUCKET_SHIFT;
+        while let Some(&Reverse((time, _, number))) = self.far.peek() {
+            let bucket = time >> BUCKET_SHIFT;
             if bucket >= self.bucket + BUCKETS as u64 {
                 break;
             }
-            if let Some(Reverse(far)) = self.far.pop() {
-                self.put(bucket, far.entry);
-            }
+            self.far.pop();
+            self.chain(bucket, number);
         }
-        let slot = self.bucket as usize & (BUCKETS - 1);
+        self.open(self.bucket as usize % BUCKETS);
+        true
+    }
+
+    /// Makes a bucket's chain the one being emptied, in order.
+    fn open(&mut self, slot: usize) {
         self.current.clear();
         self.gone = 0;
-        std::mem::swap(&mut self.current, &mut self.wheel[slot]);
-        self.occupied[slot / 64] &= !(1 << (slot % 64));
+        let mut number = std::mem::replace(&mut self.wheel[slot], END);
+        while number != END {
+            let Entry { time, before, .. } = self.pending[number];
+            self.current.push((time, number));
+            number = before;
+        }
+        self.current.reverse();
         sort_by_time(&mut self.current);
-        true
+        let word = slot / WORD;
+        self.occupied[word] &= !(1 << (slot % WORD));
+        if self.occupied[word] == 0 {
+            self.words &= !(1 << word);
+        }
     }
 
     /// Number of the first bucket after the current one that holds anything.
     fn next_occupied(&self) -> Option<u64> {
-        let words = self.occupied.len();
-        let start = (self.bucket as usize + 1) & (BUCKETS - 1);
-        let (first_word, first_bit) = (start / 64, start % 64);
-        for step in 0..=words {
-            let word = (first_word + step) % words;
-            let mut bits = self.occupied[word];
-            if step == 0 {
-                bits &= u64::MAX << first_bit;
-            } else if step == words {
-                bits &= !(u64::MAX << first_bit);
-            }
-            if bits != 0 {
-                let slot = word * 64 + bits.trailing_zeros() as usize;
-                let ahead = (slot + BUCKETS - start) & (BUCKETS - 1);
-                return Some(self.bucket + 1 + ahead as u64);
-            }
+        let start = (self.bucket as usize + 1) % BUCKETS;
+        let (word, bit) = (start / WORD, start % WORD);
+        let here = self.occupied[word] >> bit;
+        if here != 0 {
+            return Some(self.bucket + 1 + u64::from(here.trailing_zeros()));
         }
-        None
+        // The words after this one in turn, this one last.
+        let after = (word + 1) % WORD;
+        let in_turn = self.words.rotate_right(after as u32);
+        if in_turn == 0 {
+            return None;
+        }
+        let word = (after + in_turn.trailing_zeros() as usize) % WORD;
+        let slot = word * WORD + self.occupied[word].trailing_zeros() as usize;
+        let ahead = (slot + BUCKETS - start) % BUCKETS;
+        Some(self.bucket + 1 + ahead as u64)
     }
 
     /// Pending events.
     pub fn len(&self) -> usize {
-        self.length
+        self.pending.len()
     }
 
     /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
-        self.length == 0
+        self.len() == 0
     }
 }
 
 /// Stable sort by time; buckets are short and nearly in order, so insertion is best.
-fn sort_by_time<E: Copy>(entries: &mut [Entry<E>]) {
+fn sort_by_time(entries: &mut [(u64, u32)]) {
     if entries.len() > 64 {
-        entries.sort_by_key(|entry| entry.time);
+        entries.sort_by_key(|entry| entry.0);
         return;
     }
     for index in 1..entries.len() {
         let entry = entries[index];
         let mut at = index;
-        while at > 0 && entries[at - 1].time > entry.time {
+        while at > 0 && entries[at - 1].0 > entry.0 {
             entries[at] = entries[at - 1];
             at -= 1;
         }

@@ -16,6 +16,7 @@ impl<T: Copy> Pool<T> {
     }
 
     /// Keeps a value and gives its number.
+    #[inline]
     pub fn keep(&mut self, value: T) -> u32 {
         match self.free.pop() {
             Some(number) => {
@@ -30,21 +31,34 @@ impl<T: Copy> Pool<T> {
     }
 
     /// Takes a value out.
+    #[inline]
     pub fn take(&mut self, number: u32) -> T {
         self.free.push(number);
         self.values[number as usize]
+    }
+
+    /// How many values are kept.
+    pub fn len(&self) -> usize {
+        self.values.len() - self.free.len()
+    }
+
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 
 impl<T> Index<u32> for Pool<T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, number: u32) -> &T {
         &self.values[number as usize]
     }
 }
 
 impl<T> IndexMut<u32> for Pool<T> {
+    #[inline]
     fn index_mut(&mut self, number: u32) -> &mut T {
         &mut self.values[number as usize]
     }

@@ -309,15 +309,13 @@ impl<'a, N: Network> Machine<'a, N> {
                 self.network.handle(now, event, &mut context);
             }
         }
-        while !self.notices.is_empty() {
-            let mut notices = std::mem::take(&mut self.notices);
-            for notice in notices.drain(..) {
-                self.notice(notice);
-            }
-            // What the handling added comes after; the allocation is kept.
-            std::mem::swap(&mut notices, &mut self.notices);
-            self.notices.append(&mut notices);
+        // What the handling adds comes after.
+        let mut next = 0;
+        while let Some(&notice) = self.notices.get(next) {
+            next += 1;
+            self.notice(notice);
         }
+        self.notices.clear();
     }
 
     fn notice(&mut self, notice: Notice) {

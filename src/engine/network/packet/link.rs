@@ -130,10 +130,7 @@ impl<O: Observer> Packet<'_, O> {
     pub(super) fn arm(&mut self, link: LinkId, context: &mut Queue<'_>) {
         let waits = match &self.egress[link as usize] {
             Some(egress) => !egress.is_empty(),
-            None => {
-                let state = &self.links[link as usize];
-                state.waiting.iter().any(|&mask| mask != 0) || !state.crossing.is_empty()
-            }
+            None => self.links[link as usize].any_waits(),
         };
         let state = &mut self.links[link as usize];
         if waits && !state.armed {

@@ -105,6 +105,18 @@ struct LinkState {
     stats: LinkUse,
 }
 
+impl LinkState {
+    /// Bit p: some queue's head at the sending node's port p wants this link.
+    fn ports_waiting(&self) -> u128 {
+        self.waiting[0] | self.waiting[1] | self.waiting[2]
+    }
+
+    /// Whether anything at the sending node waits for this link.
+    fn any_waits(&self) -> bool {
+        self.ports_waiting() != 0 || !self.crossing.is_empty()
+    }
+}
+
 #[derive(Copy, Clone)]
 struct Queued {
     tlp: Tlp,

@@ -32,7 +32,7 @@ impl<O: Observer> Packet<'_, O> {
     ) {
         let alone = self.links[link as usize].queues.iter().all(|queue| queue.is_empty());
         let state = &self.links[out as usize];
-        let waiting = state.waiting != [0; 3] || !state.crossing.is_empty();
+        let waiting = state.any_waits();
         let idle = state.busy_until <= now && !state.armed && !waiting;
         if alone && idle && self.has_credit(out, &tlp) {
             self.transmit(now, out, tlp, context);
@@ -90,7 +90,7 @@ impl<O: Observer> Packet<'_, O> {
         }
         let state = &self.links[out as usize];
         let node = self.fabric.links[out as usize].from as usize;
-        let any = state.waiting[0] | state.waiting[1] | state.waiting[2];
+        let any = state.ports_waiting();
         if any == 0 {
             return false;
         }
