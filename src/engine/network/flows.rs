@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::max_min::{Demand, fair_rates};
+use super::max_min::{Filling, User};
 use super::pipe::{Pipe, PipeKey};
 use super::{Context, LinkUse, Load, NONE, Network, Notice, Store, Wrapped};
 use crate::engine::observer::Unobserved;
@@ -52,9 +52,11 @@ pub struct Flows<'a, const SHARED: bool> {
     index: BTreeMap<PipeKey, u32>,
     groups: Vec<Option<MulticastGroup<'a>>>,
     items: Pool<Item>,
-    /// Pipes that move something, and how many of them use each link.
+    /// Pipes that move something, in the order in which they began, and those of them that use each
+    /// link.
     active: Vec<u32>,
-    users: Vec<u32>,
+    users: Vec<Vec<User>>,
+    filling: Filling,
     slowed: Vec<SlowedLink>,
     stats: Vec<LinkUse>,
     observer: Unobserved,
@@ -71,7 +73,8 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
             index: BTreeMap::new(),
             items: Pool::new(),
             active: Vec::new(),
-            users: vec![0; fabric.links.len()],
+            users: vec![Vec::new(); fabric.links.len()],
+            filling: Filling::default(),
             slowed: Vec::new(),
             stats: vec![LinkUse::default(); fabric.links.len()],
             observer: Unobserved,
@@ -142,8 +145,8 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
     fn start(&mut self, now: Time, pipe: u32, context: &mut Queue<'_>) {
         let shared = SHARED && self.touches_others(pipe);
         self.active.push(pipe);
-        for &(link, _) in &self.pipes[pipe as usize].costs {
-            self.users[link as usize] += 1;
+        for &(link, cost) in &self.pipes[pipe as usize].costs {
+            self.users[link as usize].push(User { pipe, cost: cost as f64 });
         }
         if shared {
             self.share(now, context);
@@ -154,7 +157,8 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
     }
 
     fn touches_others(&self, pipe: u32) -> bool {
-        self.pipes[pipe as usize].costs.iter().any(|&(link, _)| self.users[link as usize] > 0)
+        let costs = &self.pipes[pipe as usize].costs;
+        costs.iter().any(|&(link, _)| !self.users[link as usize].is_empty())
     }
 
     /// Rates of all active pipes anew.
@@ -165,14 +169,11 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
             state.left = (state.left - gone).max(0.0);
             state.updated = now;
         }
-        let demands: Vec<Demand<'_>> = self
-            .active
-            .iter()
-            .map(|&pipe| Demand { costs: &self.pipes[pipe as usize].costs })
-            .collect();
-        let rates = fair_rates(self.users.len(), &demands);
-        for (place, rate) in rates.into_iter().enumerate() {
+        let pipes = &self.pipes;
+        self.filling.fill(&self.users, &self.active, |pipe| &pipes[pipe as usize].costs);
+        for place in 0..self.active.len() {
             let pipe = self.active[place];
+            let rate = self.filling.rates[pipe as usize];
             let state = &mut self.pipes[pipe as usize];
             if (state.rate - rate).abs() > rate * 1e-12 || state.generation == 0 {
                 state.rate = rate;
@@ -218,7 +219,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
         }
         self.active.retain(|&other| other != pipe);
         for &(link, _) in &self.pipes[pipe as usize].costs {
-            self.users[link as usize] -= 1;
+            self.users[link as usize].retain(|user| user.pipe != pipe);
         }
         self.pipes[pipe as usize].rate = 0.0;
         if SHARED && self.touches_others(pipe) {
