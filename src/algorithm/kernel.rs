@@ -130,6 +130,9 @@ pub struct Kernel {
     /// From the second on, what the first use of a kind of primitive takes in Simple and in LL128,
     /// whose code is not part of the kernel's own.
     pub code: [Time; 2],
+    /// What a host thread takes for a slice that a copy engine carries: to see it, to start the copy, to
+    /// see that it has ended and to say so; and for a slice without data.
+    pub host_copy: [Time; 2],
     /// Loads of 16 bytes from each source that a thread of the Simple protocol has in flight.
     pub unroll: u32,
     /// Channels of NCCL's NVLS kernels on this GPU.
@@ -187,6 +190,11 @@ impl Kernel {
             group: only_nccl("load_group")?,
             sends: only_nccl("sends_start")?,
             code: [only_nccl("simple_code")?, only_nccl("ll128_code")?],
+            // The host's clock, not the GPU's.
+            host_copy: match nccl {
+                true => [library("host_copy")?, library("host_empty_copy")?],
+                false => [Time::ZERO; 2],
+            },
             unroll: of_gpu("nccl_unroll")?,
             nvls_channels: of_gpu("nvls_channels")?,
         })

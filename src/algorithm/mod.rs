@@ -97,6 +97,29 @@ pub enum Hop {
     Read,
     /// The sender writes into host memory near the receiver, which reads it (SHM).
     Host,
+    /// The sender's copy engine, started by a host thread, carries what the sender laid down in its own
+    /// memory to the receiver's GPU; lines are written all the same.
+    Engine,
+    /// As [`Hop::Host`], but copy engines carry the data there, from there, or both; lines are written
+    /// and read all the same.
+    HostEngine {
+        /// The sender's, into host memory.
+        send: bool,
+        /// The receiver's, out of it.
+        receive: bool,
+    },
+}
+
+impl Hop {
+    /// Whether data stand in host memory on their way.
+    pub fn is_by_host(self) -> bool {
+        matches!(self, Hop::Host | Hop::HostEngine { .. })
+    }
+
+    /// Whether copy engines carry a part of the way.
+    pub fn is_by_engine(self) -> bool {
+        matches!(self, Hop::Engine | Hop::HostEngine { .. })
+    }
 }
 
 /// Which memory holds the flags of barriers between ranks.
@@ -188,9 +211,15 @@ impl Request<'_> {
     pub fn inbox(&self, from: u32, to: u32) -> EndpointId {
         let gpu = self.gpus[to as usize];
         match self.fabric.home_memory[gpu as usize] {
-            Some(memory) if self.hop(from, to) == Hop::Host => memory,
+            Some(memory) if self.hop(from, to).is_by_host() => memory,
             _ => gpu,
         }
+    }
+
+    /// Host memory near a rank's GPU; the GPU's own where it has none.
+    pub fn host_memory(&self, rank: u32) -> EndpointId {
+        let gpu = self.gpus[rank as usize];
+        self.fabric.home_memory[gpu as usize].unwrap_or(gpu)
     }
 
     /// Memory of a rank's own data, as its peers address it.

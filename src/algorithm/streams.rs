@@ -42,7 +42,15 @@ pub fn streams(streams: &[Stream]) -> Schedule {
         builder.cold(from);
         builder.cold(to);
         let push = stream.engine == stream.from;
-        let ops = vec![Op::Copy { from, to, bytes: stream.bytes, push, kernel: stream.kernel }];
+        let ops = vec![Op::Copy {
+            from,
+            from_offset: 0,
+            to,
+            to_offset: 0,
+            bytes: stream.bytes,
+            push,
+            kernel: stream.kernel,
+        }];
         let executor = Executor::CopyEngine;
         builder.add_block(rank, Block { executor, threads: 32, background: false, ops });
     }

@@ -163,7 +163,7 @@ fn push(schedule: &mut Schedule, stream: &Stream) {
     let copies = |push: bool| -> Vec<Op> {
         let copy = |&other: &BufferId| {
             let (from, to) = if push { (own, other) } else { (other, own) };
-            Op::Copy { from, to, bytes: whole, push, kernel: false }
+            Op::Copy { from, from_offset: 0, to, to_offset: 0, bytes: whole, push, kernel: false }
         };
         others.iter().map(copy).collect()
     };

@@ -12,7 +12,7 @@ use crate::engine::timeline::{BlockTrack, Operation};
 use crate::engine::{Outcome, Timeline};
 use crate::fabric::{EndpointId, Fabric};
 use crate::schedule::messages::Part as MessagePart;
-use crate::schedule::{Op, Schedule, WARP_BYTES};
+use crate::schedule::{Executor, Op, Schedule, WARP_BYTES};
 use crate::units::Time;
 
 /// A part of a call's time.
@@ -161,6 +161,9 @@ impl Chain<'_> {
         let start = operation.start;
         match own {
             Op::KernelStart(_) => self.give(start, time, &[], Part::Launch),
+            Op::HostTurn(own) => {
+                self.give(start, time, &[(Part::Endpoint, own)], Part::Queueing);
+            }
             Op::Fence
             | Op::Post { .. }
             | Op::WaitPosts
@@ -215,7 +218,12 @@ impl Chain<'_> {
             let rank = recorded.timeline.blocks[from].rank;
             let source = recorded.schedule.ranks[rank as usize].gpu;
             let piece = message.bytes.min(WARP_BYTES);
-            Some((sent + self.way(source, message.home, piece), from, sent))
+            // A host thread's flag lies where it is stored.
+            let stored = match self.executor(from) {
+                Executor::Proxy => Time::ZERO,
+                Executor::Sm | Executor::CopyEngine => self.way(source, message.home, piece),
+            };
+            Some((sent + stored, from, sent))
         });
         let barrier = !matches!(own, Op::Poll { .. } | Op::PollEach { .. });
         // What was there before is found at once.
@@ -238,6 +246,12 @@ impl Chain<'_> {
             self.give(sent, time, &idle, Part::Queueing);
         }
         (from, sent)
+    }
+
+    fn executor(&self, block: usize) -> Executor {
+        let track = &self.recorded.timeline.blocks[block];
+        let rank = &self.recorded.schedule.ranks[track.rank as usize];
+        rank.blocks[track.block as usize].executor
     }
 
     /// A wait for loads: back to where the block began to send them.

@@ -75,17 +75,14 @@ pub fn case_of(
     let found = found.filter(|entry| entry.protocols.contains(&protocol));
     let not_modelled = || format!("{} {} is not modelled", algorithm.name(), protocol.name());
     let entry = found.ok_or_else(not_modelled)?;
+    let nvls = algorithm == Algorithm::Nvls;
     let (graph, hops) = match algorithm {
         Algorithm::Tree => (&setup.graphs.tree, &setup.tree_hops),
         _ => (&setup.graphs.ring, &setup.ring_hops),
     };
-    let transport = transport(hops.iter().flatten())?;
-    let by_host = |pair: &(u32, u32, algorithm::Hop)| pair.2 == algorithm::Hop::Host;
-    let carried = match &transport {
-        Transport::Host => ", SHM",
-        Transport::Each(pairs) if pairs.iter().any(by_host) => ", partly SHM",
-        _ => "",
-    };
+    // NVLS reaches no peer but by the switch.
+    let transport = if nvls { Transport::Peer } else { transport(hops.iter().flatten())? };
+    let carried = carried(&transport, protocol);
     let title = format!("{} {}{carried}", algorithm.name(), protocol.name());
     let case = Case {
         algorithm: entry,
@@ -96,7 +93,6 @@ pub fn case_of(
         title,
         extra: false,
     };
-    let nvls = algorithm == Algorithm::Nvls;
     let split = setup.split(of_nccl, algorithm, protocol, bytes);
     let options = CaseOptions {
         blocks: Some(split.shares().len() as u32),
@@ -107,6 +103,28 @@ pub fn case_of(
     Ok((case, options))
 }
 
+/// What a title says of a transport: what its data pass through beside peers' memory.
+fn carried(transport: &Transport, protocol: Protocol) -> String {
+    let pairs = match transport {
+        Transport::Peer => return String::new(),
+        Transport::Host => return ", SHM".to_owned(),
+        Transport::Each(pairs) => pairs,
+    };
+    let count = |of: fn(algorithm::Hop) -> bool| pairs.iter().filter(|pair| of(pair.2)).count();
+    // Lines never go by copy engine.
+    let engines =
+        if protocol == Protocol::Simple { count(algorithm::Hop::is_by_engine) } else { 0 };
+    let mut told = String::new();
+    for (word, found) in [("SHM", count(algorithm::Hop::is_by_host)), ("copy engine", engines)] {
+        match found {
+            0 => {}
+            all if all == pairs.len() => told += &format!(", {word}"),
+            _ => told += &format!(", partly {word}"),
+        }
+    }
+    told
+}
+
 /// How sends and receives between all ranks travel.
 ///
 /// # Errors
@@ -115,22 +133,27 @@ pub fn sends_travel(setup: &Setup) -> Result<Transport, String> {
     transport(&setup.pair_hops())
 }
 
+/// Why no schedule stands for hops by network.
+const NETWORK: &str = "not modelled, since no machine file tells what a NIC's host thread, engine and \
+                       wire take";
+
 /// How hops travel. Lines are written all the same where Simple reads.
 fn transport<'a>(hops: impl IntoIterator<Item = &'a Hop>) -> Result<Transport, String> {
     let mut pairs: Vec<(u32, u32, algorithm::Hop)> = Vec::new();
     for hop in hops {
         let (from, to) = (hop.from, hop.to);
         let how = match hop.transport {
-            HopTransport::P2p { copy_engine: false, read: false, .. } => algorithm::Hop::Write,
-            HopTransport::P2p { copy_engine: false, read: true, .. } => algorithm::Hop::Read,
+            HopTransport::P2p { copy_engine: true, .. } => algorithm::Hop::Engine,
+            HopTransport::P2p { read: false, .. } => algorithm::Hop::Write,
+            HopTransport::P2p { read: true, .. } => algorithm::Hop::Read,
             HopTransport::Shm { send_copy_engine: false, receive_copy_engine: false } => {
                 algorithm::Hop::Host
             }
-            HopTransport::P2p { .. } | HopTransport::Shm { .. } => {
-                return Err("copies by copy engines, off by default, are not modelled".to_owned());
+            HopTransport::Shm { send_copy_engine: send, receive_copy_engine: receive } => {
+                algorithm::Hop::HostEngine { send, receive }
             }
             HopTransport::Net => {
-                return Err(format!("rank {from} reaches rank {to} by network: not modelled"));
+                return Err(format!("rank {from} reaches rank {to} by network: {NETWORK}"));
             }
             HopTransport::None => {
                 return Err(format!("rank {from} has no way to rank {to}: NCCL would fail"));

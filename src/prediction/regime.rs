@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::{Hop, Implementation, Transport};
+use crate::algorithm::{Implementation, Transport};
 use crate::error::{self, Result};
 use crate::fabric::{Fabric, LinkClass};
 use crate::schedule::Collective;
@@ -78,7 +78,7 @@ impl Medium {
     pub fn of(fabric: &Fabric, gpus: &[u32], transport: &Transport) -> Medium {
         let by_host = match transport {
             Transport::Host => true,
-            Transport::Each(pairs) => pairs.iter().any(|pair| pair.2 == Hop::Host),
+            Transport::Each(pairs) => pairs.iter().any(|pair| pair.2.is_by_host()),
             Transport::Peer => !fabric.peer_to_peer,
         };
         let nvlink = |a: u32, b: u32| {

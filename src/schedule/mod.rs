@@ -72,6 +72,9 @@ pub enum Executor {
     Sm,
     /// A copy engine, or a bulk copy kernel that behaves like one.
     CopyEngine,
+    /// A host thread of the rank, which takes turns among the rank's blocks of this kind, and the copy
+    /// engine that it starts.
+    Proxy,
 }
 
 /// One thread block or copy engine.

@@ -216,12 +216,18 @@ pub enum Op {
         /// Members.
         count: u32,
     },
+    /// The rank's host thread works so long for this block, when it has no other to work for.
+    HostTurn(Time),
     /// A copy engine moves bytes by writing (`push`) or by reading.
     Copy {
         /// Copied from.
         from: BufferId,
+        /// Within that buffer.
+        from_offset: u32,
         /// Copied to.
         to: BufferId,
+        /// Within that buffer.
+        to_offset: u32,
         /// How many.
         bytes: u32,
         /// The engine sits at the source and writes.

@@ -69,6 +69,45 @@ fn variables_change_the_choice() {
     assert_eq!(with("NCCL_MAX_NCHANNELS=2")["channels"], 2);
 }
 
+/// What stands for NCCL's choice, in words: its title, or why nothing does.
+fn told(arguments: &[&str]) -> String {
+    let run = simulate(&[&["choose", "--sizes", "16M"], arguments].concat());
+    assert_eq!(run.code, 0, "{arguments:?}\n{}", run.err);
+    run.out
+}
+
+#[test]
+fn every_transport_is_told_hop_by_hop_and_timed_or_refused() {
+    let pair = ["--topo", "h200x2-nvlink-pair", "--nccl-env"];
+    let with = |variables| told(&[&pair[..], &[variables]].concat());
+    let known = [
+        ("NCCL_P2P_USE_CUDA_MEMCPY=1", "via P2P/CUMEM/CE", "Ring Simple, copy engine"),
+        ("NCCL_P2P_DISABLE=1 NCCL_NVLS_ENABLE=0", "via SHM/direct/direct", "Ring Simple, SHM "),
+        (
+            "NCCL_P2P_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_SHM_USE_CUDA_MEMCPY=1",
+            "via SHM/CE/direct",
+            "Ring Simple, SHM, copy engine",
+        ),
+        (
+            "NCCL_P2P_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_SHM_USE_CUDA_MEMCPY=1 \
+             NCCL_SHM_MEMCPY_MODE=3",
+            "via SHM/CE/CE",
+            "Ring Simple, SHM, copy engine",
+        ),
+        // NVLS has no hops: nothing of it goes through host memory.
+        ("NCCL_P2P_DISABLE=1 NCCL_ALGO=NVLS", "via SHM/direct/direct", "NVLS Simple  "),
+    ];
+    for (variables, hop, title) in known {
+        let text = with(variables);
+        assert!(text.contains(hop) && text.contains(title), "{variables}\n{text}");
+        assert!(!text.contains("not modelled"), "{variables}\n{text}");
+    }
+    // Nothing is left where no NIC is; where there are NICs, no schedule stands for them, and why.
+    let none = "NCCL_P2P_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_SHM_DISABLE=1";
+    let failing = with(none);
+    assert!(failing.contains("rank 0 has no way to rank 1: NCCL would fail"), "{failing}");
+}
+
 #[test]
 fn written_files_are_read_back() {
     let folder = std::env::temp_dir().join(format!("collsim-choose-{}", std::process::id()));

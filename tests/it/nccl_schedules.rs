@@ -4,6 +4,7 @@
 use collsim::algorithm::{
     Algorithm, Flags, Hop, Implementation, Protocol, Request, Settled, Transport, build, find, nccl,
 };
+use collsim::engine::Fidelity;
 use collsim::schedule::proof::prove;
 use collsim::schedule::{Collective, Op, Schedule};
 
@@ -129,6 +130,7 @@ fn slots_are_used_again_only_when_free() {
         let bytes = 6 << 20;
         let request = Request { blocks: Some(1), ..request(&rig, 3, bytes, Protocol::Simple) };
         proved(&rig, algorithm, &request);
+        proved(&rig, algorithm, &by_engine(&request, 3));
         // Without the credits a slot is written before it was read.
         let mut schedule = build(algorithm, &request).expect("builds");
         for block in schedule.ranks.iter_mut().flat_map(|rank| &mut rank.blocks) {
@@ -144,7 +146,17 @@ fn told_orders_and_hops_are_proved() {
     let rig = Rig::named("rtxpro6000x8");
     let n = 5;
     let orders = vec![vec![3, 0, 4, 1, 2], vec![1, 2, 0, 4, 3]];
-    let hops = vec![(3, 0, Hop::Read), (0, 4, Hop::Host), (2, 0, Hop::Read), (1, 2, Hop::Write)];
+    let by_engines = |send, receive| Hop::HostEngine { send, receive };
+    let hops = vec![
+        (3, 0, Hop::Read),
+        (0, 4, Hop::Host),
+        (2, 0, Hop::Read),
+        (1, 2, Hop::Write),
+        (4, 1, Hop::Engine),
+        (2, 3, by_engines(true, true)),
+        (4, 3, by_engines(false, true)),
+        (3, 1, by_engines(true, false)),
+    ];
     for algorithm in all() {
         for &protocol in algorithm.protocols {
             // Two channels of at most 96 threads, the second with less than the first.
@@ -165,5 +177,64 @@ fn told_orders_and_hops_are_proved() {
             Request { orders: vec![vec![0, 1]], ..request(&rig, n, 43_040, Protocol::Simple) };
         let error = build(algorithm, &wrong).expect_err("no order of five");
         assert!(error.to_string().contains("[0, 1] is no order of 5 ranks"), "{error}");
+    }
+}
+
+/// A call whose data travel by copy engine.
+fn by_engine<'a>(request: &Request<'a>, n: u32) -> Request<'a> {
+    let pairs = (0..n).flat_map(|from| (0..n).map(move |to| (from, to)));
+    let hops = pairs.map(|(from, to)| (from, to, Hop::Engine)).collect();
+    Request { transport: Transport::Each(hops), ..request.clone() }
+}
+
+/// Bytes that copy engines write, and the host thread's part of a call: its slices with data.
+fn copies(schedule: &Schedule) -> (u64, u64) {
+    let blocks = schedule.ranks.iter().flat_map(|rank| &rank.blocks);
+    let copies = blocks.flat_map(|block| &block.ops).filter_map(|op| match *op {
+        Op::Copy { bytes, push: true, .. } => Some(u64::from(bytes)),
+        _ => None,
+    });
+    copies.fold((0, 0), |(bytes, count), copy| (bytes + copy, count + 1))
+}
+
+#[test]
+fn copy_engines_carry_what_stores_would_and_one_host_thread_starts_them() {
+    let rig = Rig::named("h200x2-nvlink-pair");
+    let ring = algorithm(Collective::AllReduce, "ring");
+    let bytes = 4 << 20;
+    let call = |channels| {
+        let request = request(&rig, 2, bytes, Protocol::Simple);
+        by_engine(&Request { blocks: Some(channels), ..request }, 2)
+    };
+    let time = |schedule: &Schedule| rig.time(schedule, Fidelity::Packet);
+    let many = build(ring, &call(24)).expect("builds");
+    // Two ranks send 2 x 1/2 S each; no SM writes data to a peer.
+    assert_eq!((copies(&many).0, wire(&many, 0).0), (2 * bytes, 0));
+    // A rank's host thread starts its copies one after another, so that 24 channels take no less.
+    let each = rig.kernel(Implementation::Nccl).host_copy[0];
+    assert!(time(&many) > each * (copies(&many).1 / 2), "{}", time(&many).as_us());
+    // One channel has fewer slices; its copies are waited for by one block alone.
+    let one = build(ring, &call(1)).expect("builds");
+    assert!(copies(&one).1 < copies(&many).1 && time(&one) < time(&many));
+    // Lines are stored by SMs whatever carries slices.
+    let lines = Request { protocol: Protocol::Ll, ..call(1) };
+    assert_eq!(copies(&build(ring, &lines).expect("builds")), (0, 0));
+}
+
+/// Credits lie where the sender looks for them: in host memory wherever counters do, also when nothing
+/// goes the other way.
+#[test]
+fn credits_go_back_the_way_that_data_came() {
+    let rig = Rig::named("rtxpro6000x8");
+    let algorithm = algorithm(Collective::Broadcast, "ring");
+    for hop in [Hop::Host, Hop::Engine, Hop::HostEngine { send: true, receive: false }] {
+        let told = request(&rig, 2, 8 << 20, Protocol::Simple);
+        let transport = Transport::Each(vec![(0, 1, hop)]);
+        let schedule =
+            build(algorithm, &Request { blocks: Some(1), transport, ..told }).expect("builds");
+        let back = schedule.messages.iter().filter(|message| (message.from, message.to) == (1, 0));
+        let homes: Vec<u32> = back.map(|message| message.home).collect();
+        assert!(!homes.is_empty(), "{hop:?}");
+        assert!(homes.iter().all(|&home| !rig.fabric.is_gpu(home)), "{hop:?} {homes:?}");
     }
 }

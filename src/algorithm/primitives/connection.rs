@@ -1,11 +1,12 @@
 //! A connection: one way from a rank to a neighbour on one channel, a buffer of eight steps with
-//! flags that say what is there and credits that say what is free again.
+//! flags that say what is there and credits that say what is free again. Where copy engines carry the
+//! data there is a buffer at each end of a copy, and flags before and behind it.
 
 use super::STEPS;
 use crate::algorithm::{Hop, Protocol, Request};
 use crate::fabric::EndpointId;
 use crate::schedule::build::Builder;
-use crate::schedule::{BufferId, Lines, MessageId};
+use crate::schedule::{Block, BufferId, Executor, Lines, MessageId, Op, Role};
 
 /// One way between two ranks.
 pub(in crate::algorithm) struct Connection {
@@ -15,9 +16,12 @@ pub(in crate::algorithm) struct Connection {
     inbox: EndpointId,
     /// Memory of the credits, which the sender polls.
     back: EndpointId,
-    /// Simple: the buffer, and the bytes of one of its slots.
-    buffer: Option<(BufferId, u32)>,
-    /// Lines or slice flags by step, and the credits for them.
+    /// Simple: the buffers on the way, the sender's first, and the bytes of a slot of each.
+    buffers: Vec<BufferId>,
+    slice: u32,
+    /// The copies from each buffer to the next.
+    carriers: Vec<Carrier>,
+    /// Lines or slice flags by step, as the receiver polls them, and the credits for them.
     sent: Vec<MessageId>,
     credits: Vec<MessageId>,
     /// Steps that the sender and the receiver have begun.
@@ -25,15 +29,33 @@ pub(in crate::algorithm) struct Connection {
     receives: usize,
     /// The probe's kernel gives none with lines.
     has_credits: bool,
-    by_host: bool,
+    counters_in_host: bool,
+}
+
+/// A host thread's part of a connection: it starts copies from one buffer to the next.
+struct Carrier {
+    /// Whose host thread and copy engine, and its block.
+    rank: u32,
+    block: usize,
+    /// The engine writes; otherwise it reads.
+    push: bool,
+    /// Memory and flags by step of what tells the host thread that a slice is there.
+    inbox: EndpointId,
+    filled: Vec<MessageId>,
+}
+
+/// Where one end of a connection finds a step in the Simple protocol.
+#[derive(Copy, Clone)]
+pub(super) struct End {
+    pub(super) buffer: BufferId,
+    /// First byte of the slot.
+    pub(super) offset: u32,
+    /// The slice's flag, and its credit: given by the receiver, waited for by the sender.
+    pub(super) flag: MessageId,
+    pub(super) credit: Option<MessageId>,
 }
 
 impl Connection {
-    /// Data and counters pass through host memory.
-    pub(super) fn is_by_host(&self) -> bool {
-        self.by_host
-    }
-
     /// A connection whose Simple slots hold `slice` bytes.
     pub(super) fn new(
         request: &Request<'_>,
@@ -41,28 +63,66 @@ impl Connection {
         (from, to): (u32, u32),
         slice: u32,
     ) -> Connection {
-        let inbox = request.inbox(from, to);
-        let buffer = (request.protocol == Protocol::Simple).then(|| {
-            // A receiver that reads leaves the buffer with the sender.
-            let reads = request.hop(from, to) == Hop::Read;
-            let home = if reads { request.gpus[from as usize] } else { inbox };
+        let hop = request.hop(from, to);
+        let simple = request.protocol == Protocol::Simple;
+        let counters_in_host = hop.is_by_host() || hop == Hop::Engine;
+        let by_engine = simple && hop.is_by_engine();
+        let mut carriers = Vec::new();
+        let mut buffers = Vec::new();
+        if simple {
+            let homes = homes(request, (from, to), hop);
             let bytes = u64::from(slice) * STEPS as u64;
-            let owner = if reads { from } else { to };
-            (builder.buffer(owner, home, crate::schedule::Role::Scratch, bytes), slice)
-        });
+            buffers.extend(
+                homes.iter().map(|&(rank, home)| builder.buffer(rank, home, Role::Scratch, bytes)),
+            );
+        }
+        if by_engine {
+            let mut add = |rank: u32, push: bool| {
+                let (executor, background, ops) = (Executor::Proxy, false, Vec::new());
+                let proxy = Block { executor, threads: 32, background, ops };
+                let block = builder.add_block(rank, proxy);
+                let inbox = request.host_memory(rank);
+                carriers.push(Carrier { rank, block, push, inbox, filled: Vec::new() });
+            };
+            let (send, receive) = match hop {
+                Hop::HostEngine { send, receive } => (send, receive),
+                _ => (true, false),
+            };
+            if send {
+                add(from, true);
+            }
+            if receive {
+                add(to, false);
+            }
+        }
+        let inbox = match by_engine {
+            // The host thread that carries last says so in its own memory.
+            true => carriers.last().map_or(request.host_memory(to), |last| last.inbox),
+            false => request.inbox(from, to),
+        };
         Connection {
             from,
             to,
             inbox,
-            back: request.inbox(to, from),
+            back: match counters_in_host {
+                true => request.host_memory(from),
+                false => request.gpus[from as usize],
+            },
+            has_credits: !request.kernel.is_probe() || simple,
+            buffers,
+            slice,
+            carriers,
             sent: Vec::new(),
             credits: Vec::new(),
             sends: 0,
             receives: 0,
-            has_credits: !request.kernel.is_probe() || buffer.is_some(),
-            buffer,
-            by_host: request.hop(from, to) == Hop::Host,
+            counters_in_host,
         }
+    }
+
+    /// Counters of steps, and where data pass through host memory these too, lie there.
+    pub(super) fn has_counters_in_host(&self) -> bool {
+        self.counters_in_host
     }
 
     /// The next step that the sender fills with `data` bytes, and the credit that it has to wait for
@@ -76,7 +136,10 @@ impl Connection {
     ) -> (usize, MessageId, Option<MessageId>) {
         let step = self.sends;
         self.sends += 1;
-        let message = self.message(builder, step, data, lines);
+        let message = match self.carriers.is_empty() {
+            true => self.message(builder, step, data, lines),
+            false => self.filled(builder, 0, step),
+        };
         let waited = step.checked_sub(slots).filter(|_| self.has_credits);
         (step, message, waited.map(|earlier| self.credit(builder, earlier)))
     }
@@ -95,9 +158,49 @@ impl Connection {
         (step, message, credit)
     }
 
-    /// The buffer and the first byte of the slot of a step, of `slots`.
-    pub(super) fn slot(&self, step: usize, slots: usize) -> Option<(BufferId, u32)> {
-        self.buffer.map(|(buffer, slice)| (buffer, (step % slots) as u32 * slice))
+    /// The sender's end of the next slice, of `bytes`, of which the buffers hold `slots`, with what
+    /// host threads do to carry it, which take so long for one with data and without.
+    pub(super) fn send_slice(
+        &mut self,
+        builder: &mut Builder,
+        bytes: u32,
+        slots: usize,
+        host: [crate::units::Time; 2],
+    ) -> Option<End> {
+        let (step, flag, credit) = self.send(builder, FLAG, Lines::Plain, slots);
+        let offset = (step % slots) as u32 * self.slice;
+        for at in 0..self.carriers.len() {
+            let filled = self.filled(builder, at, step);
+            let carried = match at + 1 < self.carriers.len() {
+                true => self.filled(builder, at + 1, step),
+                false => self.message(builder, step, FLAG, Lines::Plain),
+            };
+            let Carrier { rank, block, push, .. } = self.carriers[at];
+            let (from, to) = (self.buffers[at], self.buffers[at + 1]);
+            let copy = Op::Copy {
+                from,
+                from_offset: offset,
+                to,
+                to_offset: offset,
+                bytes,
+                push,
+                kernel: false,
+            };
+            builder.push(rank, block, Op::PollFlag { message: filled, acquire: false });
+            builder.push(rank, block, Op::HostTurn(host[usize::from(bytes == 0)]));
+            if bytes > 0 {
+                builder.push(rank, block, copy);
+            }
+            builder.push(rank, block, Op::Flag(carried));
+        }
+        self.buffers.first().map(|&buffer| End { buffer, offset, flag, credit })
+    }
+
+    /// The receiver's end of the next slice.
+    pub(super) fn receive_slice(&mut self, builder: &mut Builder, slots: usize) -> Option<End> {
+        let (step, flag, credit) = self.receive(builder, FLAG, Lines::Plain);
+        let offset = (step % slots) as u32 * self.slice;
+        self.buffers.last().map(|&buffer| End { buffer, offset, flag, credit })
     }
 
     fn message(
@@ -113,12 +216,39 @@ impl Connection {
         self.sent[step]
     }
 
+    /// What tells the host thread of a copy that a step is there.
+    fn filled(&mut self, builder: &mut Builder, at: usize, step: usize) -> MessageId {
+        let before = at.checked_sub(1).map_or(self.from, |before| self.carriers[before].rank);
+        let carrier = &mut self.carriers[at];
+        if carrier.filled.len() == step {
+            let (to, home) = (carrier.rank, carrier.inbox);
+            carrier.filled.push(builder.message(before, to, home, FLAG, Lines::Plain));
+        }
+        carrier.filled[step]
+    }
+
     fn credit(&mut self, builder: &mut Builder, step: usize) -> MessageId {
         while self.credits.len() <= step {
             let credit = builder.message(self.to, self.from, self.back, FLAG, Lines::Plain);
             self.credits.push(credit);
         }
         self.credits[step]
+    }
+}
+
+/// Owners and memories of the buffers on the way, the sender's first.
+fn homes(request: &Request<'_>, (from, to): (u32, u32), hop: Hop) -> Vec<(u32, EndpointId)> {
+    let own = |rank: u32| (rank, request.gpus[rank as usize]);
+    match hop {
+        // A receiver that reads leaves the buffer with the sender.
+        Hop::Read => vec![own(from)],
+        Hop::Write | Hop::Host => vec![(to, request.inbox(from, to))],
+        Hop::Engine => vec![own(from), own(to)],
+        Hop::HostEngine { send, receive } => {
+            let ends =
+                [(send, own(from)), (true, (to, request.inbox(from, to))), (receive, own(to))];
+            ends.into_iter().filter(|end| end.0).map(|end| end.1).collect()
+        }
     }
 }
 

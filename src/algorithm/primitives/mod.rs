@@ -300,7 +300,7 @@ impl<'a> Nccl<'a> {
     fn begin(&mut self, place: Place, primitive: Primitive) {
         let Place { rank, block } = place;
         let ends = [primitive.receive, primitive.send];
-        let by_host = ends.iter().flatten().any(|&id| self.connections[id].is_by_host());
+        let by_host = ends.iter().flatten().any(|&id| self.connections[id].has_counters_in_host());
         let begun = &mut self.begun[rank as usize][block];
         begun.stores_to_host |= by_host;
         let (first, count) = (begun.kinds.is_empty(), begun.kinds.len());

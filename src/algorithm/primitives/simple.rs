@@ -1,23 +1,12 @@
 //! Simple: slices pass through a buffer, each announced by a flag behind a fence.
 
-use super::connection::FLAG;
-use super::{ConnectionId, Nccl, Place, Primitive, STEPS};
+use super::connection::End;
+use super::{Nccl, Place, Primitive, STEPS};
 use crate::schedule::build::{Part, trips};
-use crate::schedule::{Action, BufferId, Lines, MessageId, Op};
+use crate::schedule::{Action, Op};
 
 /// A slice is no smaller than this share of the largest.
 const SLICE_SHARE: u64 = 32;
-
-/// One end of a connection in one slice.
-#[derive(Copy, Clone)]
-struct End {
-    buffer: BufferId,
-    /// First byte of the slot.
-    offset: u32,
-    /// The slice's flag, and its credit: given by the receiver, waited for by the sender.
-    flag: MessageId,
-    credit: Option<MessageId>,
-}
 
 impl Nccl<'_> {
     /// A primitive in slices; those that are empty pass their flags all the same.
@@ -25,8 +14,14 @@ impl Nccl<'_> {
         for slice in 0..self.slices.count {
             let (from, length) = self.slice_of(primitive.length, slice);
             let data = Part { offset: primitive.at + from, bytes: length };
-            let receive = primitive.receive.and_then(|id| self.receiving(id));
-            let send = primitive.send.and_then(|id| self.sending(id));
+            let slots = self.slots();
+            let receive = primitive
+                .receive
+                .and_then(|id| self.connections[id].receive_slice(&mut self.builder, slots));
+            let host = self.request.kernel.host_copy;
+            let send = primitive.send.and_then(|id| {
+                self.connections[id].send_slice(&mut self.builder, length, slots, host)
+            });
             if let Some(end) = receive {
                 self.push(place, Op::PollStep(end.flag));
             }
@@ -54,22 +49,6 @@ impl Nccl<'_> {
     /// Slots of a connection: a slice takes its steps.
     fn slots(&self) -> usize {
         STEPS / self.slices.steps as usize
-    }
-
-    fn receiving(&mut self, id: ConnectionId) -> Option<End> {
-        let slots = self.slots();
-        let connection = &mut self.connections[id];
-        let (step, flag, credit) = connection.receive(&mut self.builder, FLAG, Lines::Plain);
-        let (buffer, offset) = connection.slot(step, slots)?;
-        Some(End { buffer, offset, flag, credit })
-    }
-
-    fn sending(&mut self, id: ConnectionId) -> Option<End> {
-        let slots = self.slots();
-        let connection = &mut self.connections[id];
-        let (step, flag, credit) = connection.send(&mut self.builder, FLAG, Lines::Plain, slots);
-        let (buffer, offset) = connection.slot(step, slots)?;
-        Some(End { buffer, offset, flag, credit })
     }
 
     /// First byte and length of a slice of a chunk: a small chunk is all in the first.

@@ -38,7 +38,7 @@ impl<N: Network> Machine<'_, N> {
         let record = &self.actors[actor as usize];
         let ops = self.blocks[record.block as usize].ops;
         match ops.get(record.position.checked_sub(1)? as usize)? {
-            &Op::Copy { from, to, bytes, push, kernel } => {
+            &Op::Copy { from, to, bytes, push, kernel, .. } => {
                 Some(CopyOp { from, to, bytes, push, kernel })
             }
             _ => None,

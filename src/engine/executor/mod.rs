@@ -2,6 +2,7 @@
 //! and wait where the operation says so.
 
 mod copy;
+mod host;
 mod multicast;
 mod ops;
 mod post;
@@ -178,7 +179,11 @@ struct BlockState<'a> {
 struct RankState {
     first_actor: u32,
     actor_count: u32,
+    /// Those of the kernel, which begins when all of them have ended the call before.
+    meeting: u32,
     at_start: u32,
+    /// When its host thread has done what it was asked for.
+    host_free: Time,
 }
 
 struct Machine<'a, N: Network> {
@@ -240,14 +245,16 @@ impl<'a, N: Network> Machine<'a, N> {
         let mut running = 0;
         for (number, rank) in schedule.ranks.iter().enumerate() {
             let first_of_rank = actors.len() as u32;
+            let mut meeting = 0;
             for block in &rank.blocks {
-                let fused = N::FUSES_WARPS || block.executor == BlockExecutor::CopyEngine;
+                let fused = N::FUSES_WARPS || block.executor != BlockExecutor::Sm;
                 let count = if fused { 1 } else { block.threads.div_ceil(32).max(1) };
                 let first_actor = actors.len() as u32;
                 for warp in 0..count {
                     actors.push(Actor::new(blocks.len() as u32, warp));
                 }
                 running += if block.background { 0 } else { count };
+                meeting += if block.executor == BlockExecutor::Proxy { 0 } else { count };
                 blocks.push(BlockState {
                     rank: number as u32,
                     gpu: rank.gpu,
@@ -267,7 +274,9 @@ impl<'a, N: Network> Machine<'a, N> {
             ranks.push(RankState {
                 first_actor: first_of_rank,
                 actor_count: actors.len() as u32 - first_of_rank,
+                meeting,
                 at_start: 0,
+                host_free: Time::ZERO,
             });
         }
         Machine {
@@ -425,6 +434,10 @@ impl<'a, N: Network> Machine<'a, N> {
         let Some(visible) = self.all_visible(actor, slots) else { return };
         let block = self.actors[actor as usize].block as usize;
         let model = &self.fabric.gpus[self.blocks[block].gpu as usize];
+        if self.blocks[block].executor == BlockExecutor::Proxy {
+            // What looking takes is part of the host thread's turn.
+            return self.resume(actor, visible.max(started));
+        }
         let seen = if visible <= started {
             started + model.poll_found
         } else {

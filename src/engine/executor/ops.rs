@@ -5,7 +5,7 @@ use super::super::observer::Observer;
 use super::super::slots::SlotRange;
 use super::{Machine, State, pieces};
 use crate::fabric::{EndpointId, LinkClass};
-use crate::schedule::{BufferId, MessageId, Op, WARP_BYTES};
+use crate::schedule::{BufferId, Executor as BlockExecutor, MessageId, Op, WARP_BYTES};
 use crate::topology::TrafficKind;
 use crate::units::Time;
 
@@ -85,12 +85,16 @@ impl<N: Network> Machine<'_, N> {
             assert!(!block.ops.is_empty(), "background blocks have operations");
             return true;
         }
-        let end = &mut self.call_ends[record.call as usize][block.rank as usize];
-        *end = (*end).max(now);
+        // A kernel does not wait for the host thread that serves it, nor the thread for a kernel.
+        let proxy = block.executor == BlockExecutor::Proxy;
+        if !proxy {
+            let end = &mut self.call_ends[record.call as usize][block.rank as usize];
+            *end = (*end).max(now);
+        }
         if record.call + 1 < self.options.calls {
             record.call += 1;
             record.position = 0;
-            if self.options.arrivals.at_once() {
+            if proxy || self.options.arrivals.at_once() {
                 return true;
             }
             let (call, rank) = (record.call as usize, block.rank as usize);
@@ -118,6 +122,7 @@ impl<N: Network> Machine<'_, N> {
         match op {
             Op::KernelStart(time) => self.kernel_start(actor, block, time),
             Op::Delay(time) => Next::At(self.now + time),
+            Op::HostTurn(time) => self.host_turn(block, time),
             Op::Load { buffer, offset, bytes, kind, .. } => {
                 self.load_buffer(actor, block, (buffer, offset), bytes, kind)
             }
@@ -153,6 +158,7 @@ impl<N: Network> Machine<'_, N> {
             {
                 Next::Now
             }
+            Op::Flag(message) if self.is_proxy(block) => self.host_flag(actor, message),
             Op::Flag(message) => self.flag(actor, block, message),
             Op::PollFlag { message, acquire } => {
                 let slot = SlotRange::one(self.slot(actor, message, 0));
@@ -286,11 +292,13 @@ impl<N: Network> Machine<'_, N> {
     fn meet(&mut self, actor: ActorId, rank: usize, time: Time) {
         self.ranks[rank].at_start += 1;
         self.actors[actor as usize].state = State::Kernel;
-        if self.ranks[rank].at_start == self.ranks[rank].actor_count {
+        if self.ranks[rank].at_start == self.ranks[rank].meeting {
             self.ranks[rank].at_start = 0;
             let first = self.ranks[rank].first_actor;
             for other in first..first + self.ranks[rank].actor_count {
-                self.resume(other, self.now + time);
+                if !self.is_proxy(self.actors[other as usize].block as usize) {
+                    self.resume(other, self.now + time);
+                }
             }
         }
     }
@@ -495,7 +503,7 @@ impl<N: Network> Machine<'_, N> {
     ) -> Next {
         let gpu = self.blocks[block].gpu;
         let home = self.schedule.messages[message as usize].home;
-        if home == gpu {
+        if home == gpu || self.is_proxy(block) {
             self.actors[actor as usize].state = State::Poll { slots, started: self.now, acquire };
             self.poll_on(actor);
         } else {

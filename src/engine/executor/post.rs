@@ -11,7 +11,7 @@ impl<N: Network> Machine<'_, N> {
     /// A system fence: a constant, or what queued stores need to leave.
     pub(super) fn fence(&mut self, block: usize) -> Next {
         match self.blocks[block].executor {
-            BlockExecutor::CopyEngine => Next::Now,
+            BlockExecutor::CopyEngine | BlockExecutor::Proxy => Next::Now,
             BlockExecutor::Sm => Next::At(self.now + self.fence_time(block)),
         }
     }

@@ -80,6 +80,9 @@ fn one_shot(sink: &mut Sink, row: &Row) -> Result<()> {
 /// Why nothing is predicted for a row of NCCL, if so.
 fn unmodelled(row: &Row) -> Result<Option<&'static str>> {
     let condition = row.column("condition")?;
+    if condition.contains("NCCL_SHM_DISABLE=1") && condition.contains("NCCL_P2P_DISABLE=1") {
+        return Ok(Some("by network: NICs are not modelled"));
+    }
     let alone = condition.contains("all_reduce_bench") || condition.contains("timed by itself");
     let reason = "each call is timed by itself with its launch: no time of the call";
     Ok((alone && size(row)? < 8 << 20).then_some(reason))
@@ -183,14 +186,24 @@ fn symmetric(sink: &mut Sink, row: &Row, collective: Collective) -> Result<()> {
     Ok(())
 }
 
-/// What a row of the probe forced, which summarises these apart: each is a question of its own.
+/// What a row says of how data travel, or a row of the probe forced, which summarises these apart: each
+/// is a question of its own.
 fn forced(row: &Row) -> Result<String> {
+    let condition = row.column("condition")?;
+    let ways = [
+        ("NCCL_P2P_USE_CUDA_MEMCPY=1", " by copy engine"),
+        ("NCCL_SHM_USE_CUDA_MEMCPY=1", " by host, copy engine"),
+        ("NCCL_MAX_NCHANNELS=1;", " on one channel"),
+    ];
+    if let Some((_, way)) = ways.iter().find(|way| condition.contains(way.0)) {
+        return Ok((*way).to_owned());
+    }
     if !row.column("source").is_ok_and(|source| source == "probe") {
         return Ok(String::new());
     }
     let words = [row.column("algorithm")?, row.column("protocol")?];
     let words = words.iter().filter(|word| !word.is_empty()).map(|word| format!(" {word}"));
-    let by_host = row.column("condition")?.contains("NCCL_P2P_DISABLE=1");
+    let by_host = condition.contains("NCCL_P2P_DISABLE=1");
     Ok(words.collect::<String>() + if by_host { " by host" } else { "" })
 }
 

@@ -61,7 +61,7 @@ impl Doing {
     /// Of an operation.
     pub fn of(op: &Op) -> Doing {
         match op {
-            Op::KernelStart(_) | Op::Delay(_) => Doing::Launch,
+            Op::KernelStart(_) | Op::Delay(_) | Op::HostTurn(_) => Doing::Launch,
             Op::Write { .. }
             | Op::Send { .. }
             | Op::Flag(_)

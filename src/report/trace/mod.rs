@@ -213,6 +213,7 @@ fn name_of(fabric: &Fabric, schedule: &Schedule, op: &Op) -> String {
     match *op {
         Op::KernelStart(_) => "kernel start".to_owned(),
         Op::Delay(_) => "kernel".to_owned(),
+        Op::HostTurn(_) => "host thread".to_owned(),
         Op::Load { buffer: at, .. } => format!("load from {}", buffer(at)),
         Op::WaitLoads => "wait for loads".to_owned(),
         Op::Write { buffer: at, .. } | Op::Move { to: at, .. } => {

@@ -237,12 +237,13 @@ impl<'a> Machine<'a> {
                 let seen = |peer| self.flags[(base + peer * count + index) as usize];
                 return Ok((0..count).all(seen));
             }
-            Op::Move { from, from_offset, to, to_offset, bytes } => {
+            Op::Move { from, from_offset, to, to_offset, bytes }
+            | Op::Copy { from, from_offset, to, to_offset, bytes, .. } => {
                 self.move_data(rank, (from, from_offset), (to, to_offset), bytes)?;
             }
-            Op::Copy { from, to, bytes, .. } => self.move_data(rank, (from, 0), (to, 0), bytes)?,
             Op::KernelStart(_)
             | Op::Delay(_)
+            | Op::HostTurn(_)
             | Op::WaitLoads
             | Op::WaitPosts
             | Op::Fence

@@ -23,11 +23,18 @@ pub struct TransportOptions {
     pub copy_engine: bool,
     /// `NCCL_SHM_DISABLE=1`.
     pub no_shm: bool,
-    /// `NCCL_SHM_USE_CUDA_MEMCPY=1`: by copy engine at the sender, the receiver.
-    pub shm_copy_engine: (bool, bool),
+    /// `NCCL_SHM_USE_CUDA_MEMCPY=1`.
+    pub shm_copy_engine: bool,
+    /// `NCCL_SHM_MEMCPY_MODE`: 1 for the sender's engine, 2 for the receiver's, 3 for both; the
+    /// sender's when `None`.
+    pub shm_copy_mode: Option<u32>,
     /// `NCCL_NET_DISABLE_INTRA=1`: no network within a machine, however fast.
     pub no_net_inside: bool,
 }
+
+/// Bits of `NCCL_SHM_MEMCPY_MODE`.
+const SENDERS_ENGINE: u32 = 1;
+const RECEIVERS_ENGINE: u32 = 2;
 
 /// How two ranks of a machine are joined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -200,7 +207,11 @@ pub fn between(
         };
         return hop(transport, format!("{}, SHM is switched off, {then}", peer.reason));
     }
-    let (send_copy_engine, receive_copy_engine) = options.shm_copy_engine;
+    let by_engine = |bit: u32| {
+        options.shm_copy_engine && options.shm_copy_mode.unwrap_or(SENDERS_ENGINE) & bit != 0
+    };
+    let (send_copy_engine, receive_copy_engine) =
+        (by_engine(SENDERS_ENGINE), by_engine(RECEIVERS_ENGINE));
     hop(Transport::Shm { send_copy_engine, receive_copy_engine }, peer.reason.clone())
 }
 

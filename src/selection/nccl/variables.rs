@@ -147,6 +147,11 @@ pub const VARIABLES: &[Variable] = variables! {
         "a number from 1 to 64", |s, text| { s.nvls_channels = channels(text)?; Some(()) };
     "NCCL_SHM_DISABLE", "no connections through host memory", "0 or 1",
         |s, text| { s.transports.no_shm = switch(text)?; Some(()) };
+    "NCCL_SHM_USE_CUDA_MEMCPY", "copy engines carry Simple's data to or from host memory", "0 or 1",
+        |s, text| { s.transports.shm_copy_engine = switch(text)?; Some(()) };
+    "NCCL_SHM_MEMCPY_MODE", "whose copy engines, with NCCL_SHM_USE_CUDA_MEMCPY",
+        "1 the sender's, 2 the receiver's, 3 both",
+        |s, text| { s.transports.shm_copy_mode = Some(small(text, 1, 3)?); Some(()) };
     "NCCL_P2P_USE_CUDA_MEMCPY", "copy engines carry Simple's data", "0 or 1",
         |s, text| { s.transports.copy_engine = switch(text)?; Some(()) };
     "NCCL_P2P_READ_ENABLE", "receivers read from the sender's memory in Simple", "0 or 1",

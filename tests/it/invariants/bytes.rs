@@ -76,6 +76,7 @@ fn expected(fabric: &Fabric, schedule: &Schedule) -> Vec<u64> {
                 }
                 Op::KernelStart(_)
                 | Op::Delay(_)
+                | Op::HostTurn(_)
                 | Op::WaitLoads
                 | Op::Poll { .. }
                 | Op::PollEach { .. }
