@@ -35,7 +35,8 @@ pub(super) struct Options {
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
     let traces = options.files.read()?;
     let stem = Path::new(&options.files.files[0]).file_name().and_then(|name| name.to_str());
-    let stem = stem.and_then(|name| name.split('.').next()).filter(|name| !name.is_empty());
+    let stem =
+        stem.and_then(|name| name.split('.').next()).filter(|name| !["", "-"].contains(name));
     let stated = Import {
         name: options.name.clone().unwrap_or_else(|| stem.unwrap_or("trace").replace('-', "_")),
         bytes: options.bytes,

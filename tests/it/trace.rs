@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use collsim::algorithm::{Protocol, find};
 use collsim::engine::{Outcome, RunOptions, record};
+use collsim::input::traces::read_from;
 use collsim::report::trace::protobuf::{COUNTER, Event, File, SLICE_BEGIN, SLICE_END};
 use collsim::report::trace::{Trace, chrome, perfetto};
 use collsim::schedule::Collective;
@@ -183,4 +184,24 @@ fn the_trace_of_a_step_is_small_and_the_same_every_time() {
     let arguments = ["--topo", "rtxpro6000x8", "--trace", "/tmp/x.json", "--fidelity", "max_min"];
     let run = simulate(&arguments);
     assert!(run.code == 2 && run.err.contains("records packets"), "{}", run.err);
+}
+
+#[test]
+fn what_was_recorded_is_read_again_as_calls() {
+    for (rig, _, trace) in traces() {
+        let text = chrome(&trace);
+        let read = read_from("t.json", text.as_bytes(), None, &|_| ()).expect("a trace");
+        assert!(read.sources[0].contains("a trace that collsim recorded"), "{:?}", read.sources);
+        let ranks = rig.gpus().len();
+        assert_eq!((read.ranks, read.calls.len()), (Some(ranks as u32), 6 * ranks));
+        for (index, call) in read.calls.iter().enumerate() {
+            let slice = &trace.processes[index / 6].tracks[0].slices[index % 6];
+            assert_eq!((call.rank, call.bytes), ((index / 6) as u64, Some(14_336)));
+            assert_eq!(call.collective, Collective::AllReduce);
+            let [start, stay] = [slice.start, slice.end - slice.start].map(Time::as_us);
+            let near =
+                |told: Option<f64>, us: f64| told.is_some_and(|told| (told - us).abs() < 1e-9);
+            assert!(near(call.start_us, start) && near(call.duration_us, stay), "{call:?}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ mod names;
 mod nccl_log;
 mod nsys_csv;
 mod nsys_sqlite;
+mod own;
 mod probe;
 mod scenario;
 mod summary;
@@ -45,6 +46,7 @@ pub struct TraceFormat {
 
 /// All of them; the first whose `sniff` says yes reads a file.
 pub const TRACES: &[TraceFormat] = &[
+    own::FORMAT,
     kineto::FORMAT,
     inspector::FORMAT,
     chakra::FORMAT,

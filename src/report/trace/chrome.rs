@@ -7,9 +7,14 @@ use crate::units::Time;
 
 /// Writes a trace, an event a line.
 pub fn chrome(trace: &Trace) -> String {
-    let mut out = String::from("{\"displayTimeUnit\":\"ns\",\"otherData\":{\"title\":");
-    string(&mut out, &trace.title);
-    out.push_str("},\"traceEvents\":[");
+    let about = serde_json::json!({
+        "program": env!("CARGO_PKG_NAME"),
+        "title": trace.title,
+        "collective": trace.collective,
+        "bytes": trace.bytes,
+        "by": trace.by,
+    });
+    let out = format!("{{\"displayTimeUnit\":\"ns\",\"otherData\":{about},\"traceEvents\":[");
     let mut writer = Writer { out, first: true };
     for (pid, process) in trace.processes.iter().enumerate() {
         writer.name("process_name", pid, None, &process.name);

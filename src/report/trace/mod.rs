@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use crate::engine::{Outcome, Timeline};
 use crate::fabric::{EndpointId, Fabric};
 use crate::schedule::messages::Part;
-use crate::schedule::{Op, Schedule};
+use crate::schedule::{Collective, Op, Schedule};
 use crate::units::Time;
 
 /// Calls whose operations are told.
@@ -30,6 +30,12 @@ const INTERVALS_MAX: usize = 384;
 pub struct Trace {
     /// What ran.
     pub title: String,
+    /// What the calls compute; nothing of probes.
+    pub collective: Option<Collective>,
+    /// Bytes of a call as nccl-tests counts them.
+    pub bytes: u64,
+    /// Algorithm and protocol.
+    pub by: String,
     /// Ranks, then links.
     pub processes: Vec<Process>,
 }
@@ -95,7 +101,13 @@ impl Trace {
         let mut processes = ranks(fabric, schedule, outcome, timeline);
         let coarse = timeline.clone().coarsened(INTERVALS_MAX);
         processes.push(links(fabric, &coarse));
-        Trace { title, processes }
+        Trace {
+            title,
+            collective: schedule.collective,
+            bytes: schedule.bytes,
+            by: schedule.name.clone(),
+            processes,
+        }
     }
 }
 
