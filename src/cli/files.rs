@@ -12,13 +12,17 @@ use crate::error::{Error, Result};
 const WRITTEN: [&str; 7] =
     ["--out", "-o", "--trace", "--plot", "--write-tuner", "--write-graph", "--write-topo"];
 
-/// Refuses a command line that names a written file twice, or one that cannot be written: before the
-/// work, not after it.
+/// Refuses a command line that names a written file twice, one that cannot be written, or standard input
+/// twice: before the work, not after it.
 ///
 /// # Errors
 /// [`Error::Request`] with the file.
 pub(super) fn checked(words: impl Iterator<Item = String>) -> Result<()> {
     let words: Vec<String> = words.skip(1).flat_map(split).collect();
+    if words.iter().filter(|word| *word == "-").count() > 1 {
+        let help = "write one of them to a file and name that";
+        return Err(Error::request("standard input is named twice, and can be read once", help));
+    }
     for pair in words.windows(2).filter(|pair| WRITTEN.contains(&pair[0].as_str())) {
         let target = place(&pair[1]);
         // A device or a pipe takes what several write.
@@ -112,6 +116,7 @@ mod tests {
         assert!(refused("--what-if @e.json -o e.json"));
         assert!(refused("--json --out a --trace a"));
         assert!(refused("--topo Cargo.toml -oCargo.toml"));
+        assert!(refused("trace show - -") && refused("topo show - --assume -"));
         assert!(!refused("--topo m.json --out n.json"));
         assert!(!refused("--out /dev/null --trace /dev/null"));
         assert!(!refused("plot time --topo m.json --topo m.json"));

@@ -21,6 +21,22 @@ pub fn read_text(file: &str, limit: u64, small: &str) -> Result<String> {
     decode(file, bytes)
 }
 
+/// Opens a file, or standard input by `-`, that is read as a stream.
+///
+/// # Errors
+/// As [`read_text`], but for the size.
+pub(super) fn open(file: &str) -> Result<Box<dyn Read>> {
+    let failed = |failure: Failure| read_error(file, &failure, "");
+    if file == "-" {
+        return Ok(Box::new(io::stdin()));
+    }
+    let opened = File::open(file).map_err(|error| failed(Failure::Io(error)))?;
+    match opened.metadata() {
+        Ok(found) if found.is_dir() => Err(failed(Failure::Directory)),
+        _ => Ok(Box::new(opened)),
+    }
+}
+
 /// Why bytes could not be had.
 enum Failure {
     Io(io::Error),

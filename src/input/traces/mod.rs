@@ -25,7 +25,7 @@ use flate2::bufread::MultiGzDecoder;
 use serde::Serialize;
 
 use super::kinds::redirected;
-use super::read::mark;
+use super::read::{mark, open};
 use crate::error::{Error, Result};
 use crate::workload::{Collective, Scenario};
 
@@ -163,11 +163,7 @@ pub fn read_trace(
     format: Option<&TraceFormat>,
     progress: &dyn Fn(u64),
 ) -> Result<Trace> {
-    let failed = |error: io::Error| failure(file, error.to_string(), "check the file");
-    let source: Box<dyn Read> = match file {
-        "-" => Box::new(io::stdin()),
-        _ => Box::new(File::open(file).map_err(failed)?),
-    };
+    let source = open(file)?;
     let name = if file == "-" { "standard input" } else { file };
     read_from(name, source, format, progress)
 }
@@ -247,6 +243,10 @@ fn unknown(file: &str, head: &str) -> Error {
     let titles: Vec<&str> = TRACES.iter().map(|format| format.title).collect();
     let first: String =
         head.lines().find(|line| !line.trim().is_empty()).unwrap_or("").chars().take(60).collect();
+    if head.trim().is_empty() {
+        let help = "did what wrote it end as it should, and is it the right file?";
+        return failure(file, "it is empty", help);
+    }
     let (reason, help) = match redirected(head) {
         Some((title, help)) => (format!("it is {title}, and tells no calls"), help),
         None => (

@@ -83,3 +83,25 @@ fn a_broken_form_of_ours_is_told_as_what_it_is() {
     assert!(run.err.contains("unknown key `nods`"), "{}", run.err);
     std::fs::remove_file(&file).expect("ours");
 }
+
+#[test]
+fn what_cannot_be_read_is_told_alike_by_every_reader_of_a_file() {
+    let there = std::env::temp_dir();
+    let folder = there.to_str().expect("UTF-8");
+    // Machines, scenarios, questions and measurements have names or folders besides.
+    for line in [1, 2, 3, 6, 8].map(|reader| readers()[reader].clone()) {
+        for (name, part) in [("/no/such/file", "no such file"), (folder, "it is a directory")] {
+            let words: Vec<String> =
+                line.split(' ').map(|word| word.replace("FILE", name)).collect();
+            let run = simulate(&words.iter().map(String::as_str).collect::<Vec<_>>());
+            assert_eq!((run.code, run.out.as_str()), (2, ""), "{line}: {}", run.err);
+            assert!(
+                run.err.contains(&format!("cannot read {name}: {part}")),
+                "{line}: {}",
+                run.err
+            );
+        }
+    }
+    let run = simulate(&["topo", "show", "-", "-"]);
+    assert!(run.code == 2 && run.err.contains("standard input is named twice"), "{}", run.err);
+}
