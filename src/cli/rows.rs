@@ -21,7 +21,7 @@ pub(super) struct CsvOptions {
     pub(super) file: String,
     /// The file to write.
     #[arg(long, value_name = "FILE")]
-    out: String,
+    pub(super) out: String,
 }
 
 /// Rows and price tags.
@@ -97,7 +97,6 @@ const HEADER: [&str; 10] = [
 /// Writes the rows as comma-separated values.
 pub(super) fn csv(options: &CsvOptions) -> Result<String> {
     let CsvOptions { file, out } = options;
-    ordinary(out)?;
     let part = format!("{out}.part");
     let failed = |error: &std::io::Error| cannot("write", out, error);
     let file_to = owned(&part)?;

@@ -119,6 +119,7 @@ pub(super) fn run(command: &Sweep, output: &mut Output) -> std::result::Result<O
         }
         Sweep::Merge { out, files } => output.text(&merge(out, files)?)?,
         Sweep::Csv(options) => {
+            ordinary(&options.out)?;
             note_missing(&options.file, output)?;
             output.text(&rows::csv(options)?)?;
         }
