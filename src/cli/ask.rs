@@ -11,16 +11,20 @@ use crate::error::{Error, Result};
 use crate::input::kinds::QUESTION;
 use crate::input::questions::QUESTIONS;
 use crate::input::{load_scenario, read_form, read_text};
-use crate::report::ask::page;
+use crate::report::ask::{measured as measured_page, page};
 use crate::report::table::{Table, TableFormat};
 use crate::suggestion::known;
 use crate::sweep::ask::Ask;
+use crate::sweep::measured::MeasuredChanges;
 
 /// Options of `ask`.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// The name of a built-in question, or a file of one; left out: what there is.
     question: Option<String>,
+    /// Instead: every change whose effect was measured, beside its prediction.
+    #[arg(long, conflicts_with = "question")]
+    measured: bool,
     /// The constants.
     #[command(flatten)]
     constants: ConstantsFrom,
@@ -38,6 +42,9 @@ const VERSION: u32 = 1;
 
 /// Answers a question, or lists them.
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
+    if options.measured {
+        return measured(options, output);
+    }
     let Some(name) = &options.question else {
         let mut table = Table::new(&["name", "question"]).left(1);
         for (name, text) in QUESTIONS {
@@ -58,6 +65,20 @@ pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result
             let format = options.format.map_or(TableFormat::Text, table_format);
             format!("{}\n\n{}", ask.question, page(&ask, &answered, format))
         }
+    };
+    output.titled(&text, None)?;
+    Ok(Outcome::Done)
+}
+
+/// Measured changes beside their predictions.
+fn measured(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
+    let calibration = load::calibration(&options.constants)?;
+    start_threads(None)?;
+    let changes = MeasuredChanges::embedded()?;
+    let all = changes.predicted(load::built_in, load_scenario, &calibration)?;
+    let text = match options.json {
+        true => format!("{:#}\n", json!(all)),
+        false => measured_page(&all, options.format.map_or(TableFormat::Text, table_format)),
     };
     output.titled(&text, None)?;
     Ok(Outcome::Done)

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::number::{short, signed_percent};
 use super::table::{Table, TableFormat};
 use crate::sweep::ask::{Answered, Ask, Held, Measured};
+use crate::sweep::measured::{Figure, Predicted};
 use crate::units::{format_size, format_thousands};
 
 /// The answer as text or Markdown.
@@ -22,6 +23,57 @@ pub fn page(ask: &Ask, answered: &Answered, format: TableFormat) -> String {
     }
     for note in &ask.notes {
         let _ = write!(out, "\nNote: {note}.\n");
+    }
+    out
+}
+
+/// Measured changes beside their predictions, a row a change, and why those differ that do.
+pub fn measured(all: &[Predicted], format: TableFormat) -> String {
+    let header = ["change", "measured", "predicted", "was", "predicted", "error", "", "source"];
+    // On a terminal there is no room for the sources.
+    let columns = if matches!(format, TableFormat::Text) { 7 } else { 8 };
+    let mut table = Table::new(&header[..columns]).left(6);
+    if columns == 8 {
+        table = table.left(7);
+    }
+    let mut reasons: Vec<(&str, usize)> = Vec::new();
+    for one in all {
+        let change = &one.change;
+        let size = match change.figure {
+            Figure::Call { bytes } => format!(", {}", format_size(bytes)),
+            _ => String::new(),
+        };
+        let pair = |[before, after]: [f64; 2]| format!("{} -> {}", short(before), short(after));
+        let percent = |[before, after]: [f64; 2]| signed_percent(after / before - 1.0);
+        let verdict = if one.holds() {
+            "ok".to_owned()
+        } else {
+            let reason = change.unexplained.as_deref().unwrap_or("not said");
+            let number = match reasons.iter().find(|entry| entry.0 == reason) {
+                Some(entry) => entry.1,
+                None => {
+                    reasons.push((reason, reasons.len() + 1));
+                    reasons.len()
+                }
+            };
+            format!("not explained ({number})")
+        };
+        let mut cells = vec![
+            format!("{}{size}", change.what),
+            format!("{} {}", pair(change.measured), change.unit),
+            pair(one.predicted),
+            percent(change.measured),
+            percent(one.predicted),
+            signed_percent(one.error),
+            verdict,
+            change.source.clone(),
+        ];
+        cells.truncate(columns);
+        table.row(cells);
+    }
+    let mut out = table.write(format);
+    for (reason, number) in reasons {
+        let _ = write!(out, "\n({number}) {reason}.\n");
     }
     out
 }

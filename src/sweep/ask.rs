@@ -292,7 +292,7 @@ pub fn schema() -> String {
 const NO_CHANGE: f64 = 0.02;
 
 /// Whether both ratios say faster, both slower, or both no change.
-fn same_sign(a: f64, b: f64) -> bool {
+pub(super) fn same_sign(a: f64, b: f64) -> bool {
     let sign = |ratio: f64| match ratio - 1.0 {
         change if change.abs() <= NO_CHANGE => 0,
         change if change < 0.0 => -1,

@@ -10,6 +10,7 @@ pub mod dispatch;
 pub mod faults;
 pub mod grid;
 pub mod grouping;
+pub mod measured;
 pub mod nearby;
 pub mod placement;
 pub mod plan;
