@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::max_min::{Filling, User};
+use super::max_min::Sharing;
 use super::pipe::{Pipe, PipeKey};
 use super::{Context, LinkUse, Load, NONE, Network, Notice, Store, Wrapped};
 use crate::engine::observer::Unobserved;
@@ -52,11 +52,8 @@ pub struct Flows<'a, const SHARED: bool> {
     index: BTreeMap<PipeKey, u32>,
     groups: Vec<Option<MulticastGroup<'a>>>,
     items: Pool<Item>,
-    /// Pipes that move something, in the order in which they began, and those of them that use each
-    /// link.
-    active: Vec<u32>,
-    users: Vec<Vec<User>>,
-    filling: Filling,
+    /// Pipes that move something, where they share links.
+    sharing: Sharing,
     slowed: Vec<SlowedLink>,
     stats: Vec<LinkUse>,
     observer: Unobserved,
@@ -72,9 +69,7 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
             pipes: Vec::new(),
             index: BTreeMap::new(),
             items: Pool::new(),
-            active: Vec::new(),
-            users: vec![Vec::new(); fabric.links.len()],
-            filling: Filling::default(),
+            sharing: Sharing::new(fabric.links.len()),
             slowed: Vec::new(),
             stats: vec![LinkUse::default(); fabric.links.len()],
             observer: Unobserved,
@@ -143,37 +138,31 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
     }
 
     fn start(&mut self, now: Time, pipe: u32, context: &mut Queue<'_>) {
-        let shared = SHARED && self.touches_others(pipe);
-        self.active.push(pipe);
-        for &(link, cost) in &self.pipes[pipe as usize].costs {
-            self.users[link as usize].push(User { pipe, cost: cost as f64 });
+        let state = &mut self.pipes[pipe as usize];
+        if SHARED {
+            let touches = self.sharing.touches(&state.costs);
+            self.sharing.begin(pipe, &state.costs);
+            if touches {
+                return self.share(now, context);
+            }
         }
-        if shared {
-            self.share(now, context);
-        } else {
-            self.pipes[pipe as usize].rate = self.pipes[pipe as usize].alone;
-            self.schedule(now, pipe, context);
-        }
-    }
-
-    fn touches_others(&self, pipe: u32) -> bool {
-        let costs = &self.pipes[pipe as usize].costs;
-        costs.iter().any(|&(link, _)| !self.users[link as usize].is_empty())
+        state.rate = state.alone;
+        self.schedule(now, pipe, context);
     }
 
     /// Rates of all active pipes anew.
     fn share(&mut self, now: Time, context: &mut Queue<'_>) {
-        for &pipe in &self.active {
+        for &pipe in &self.sharing.active {
             let state = &mut self.pipes[pipe as usize];
             let gone = (now - state.updated).as_ps() as f64 * 1e3 * state.rate;
             state.left = (state.left - gone).max(0.0);
             state.updated = now;
         }
         let pipes = &self.pipes;
-        self.filling.fill(&self.users, &self.active, |pipe| &pipes[pipe as usize].costs);
-        for place in 0..self.active.len() {
-            let pipe = self.active[place];
-            let rate = self.filling.rates[pipe as usize];
+        self.sharing.fill(|pipe| &pipes[pipe as usize].costs);
+        for place in 0..self.sharing.active.len() {
+            let pipe = self.sharing.active[place];
+            let rate = self.sharing.rates[pipe as usize];
             let state = &mut self.pipes[pipe as usize];
             if (state.rate - rate).abs() > rate * 1e-12 || state.generation == 0 {
                 state.rate = rate;
@@ -217,13 +206,13 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
             self.schedule(now, pipe, context);
             return;
         }
-        self.active.retain(|&other| other != pipe);
-        for &(link, _) in &self.pipes[pipe as usize].costs {
-            self.users[link as usize].retain(|user| user.pipe != pipe);
-        }
-        self.pipes[pipe as usize].rate = 0.0;
-        if SHARED && self.touches_others(pipe) {
-            self.share(now, context);
+        let state = &mut self.pipes[pipe as usize];
+        state.rate = 0.0;
+        if SHARED {
+            self.sharing.end(pipe, &state.costs);
+            if self.sharing.touches(&state.costs) {
+                self.share(now, context);
+            }
         }
     }
 

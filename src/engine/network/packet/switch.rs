@@ -6,6 +6,9 @@ use crate::engine::observer::Observer;
 use crate::fabric::LinkId;
 use crate::units::Time;
 
+/// All classes, as numbers of queues.
+const CLASSES: [usize; 3] = [POSTED as usize, NON_POSTED as usize, COMPLETION as usize];
+
 impl<O: Observer> Packet<'_, O> {
     /// A packet is at the far end of a link.
     pub(super) fn arrive(&mut self, now: Time, link: LinkId, tlp: Tlp, context: &mut Queue<'_>) {
@@ -124,7 +127,7 @@ impl<O: Observer> Packet<'_, O> {
     fn pick_class(&self, ingress: LinkId, out: LinkId, port: u32) -> Pick {
         let mut best: Option<(u32, usize)> = None;
         let mut starved = false;
-        for class in [POSTED, NON_POSTED, COMPLETION].map(usize::from) {
+        for class in CLASSES {
             if self.links[out as usize].waiting[class] >> port & 1 == 0 {
                 continue;
             }
@@ -172,8 +175,8 @@ impl<O: Observer> Packet<'_, O> {
         self.ask(now, ingress, class, out, context);
         if class == usize::from(POSTED) {
             // Reads and completions may have waited for this write only.
-            for other in [NON_POSTED, COMPLETION].map(usize::from) {
-                self.ask(now, ingress, other, out, context);
+            for other in &CLASSES[1..] {
+                self.ask(now, ingress, *other, out, context);
             }
         }
     }
