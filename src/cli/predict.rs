@@ -16,12 +16,10 @@ use crate::error::{Error, Result};
 use crate::fabric::Calibration;
 use crate::input::{Loaded, load_scenario, topology_json};
 use crate::prediction::barrier::BarrierTimes;
-use crate::prediction::{Case, CaseOptions, Choice, Machine};
+use crate::prediction::{Case, CaseOptions, Choice, Machine, nccl};
 use crate::report::table::TableFormat;
 use crate::report::{assumptions, explain, first_screen, json, sizes, spread};
-use crate::selection::nccl::environment::Settings;
-use crate::selection::nccl::survey::Detection;
-use crate::selection::nccl::{Setup, Version};
+use crate::selection::nccl::Setup;
 use crate::sweep::Question;
 use crate::sweep::nearby::figures_of;
 use crate::sweep::sizes::{Sizes, sweep};
@@ -186,6 +184,8 @@ impl<'a> Asked<'a> {
             beside: scenario.beside.clone(),
             ..CaseOptions::of(gpus, fidelity(options.fidelity))
         });
+        let case_options = nccl::settled(&machine, collective, case_options);
+        notes.extend(select::changes(&cases, &scenario, &case_options));
         Ok(Asked { options, machine, scenario, cases, case_options, calibration })
     }
 
@@ -307,13 +307,7 @@ impl Around {
         let (topology, gpus) = (&asked.machine.topology, &asked.case_options.gpus);
         let told = !options.algo.is_empty() || options.proto.is_some() || options.blocks.is_some();
         // A machine that NCCL's detection would not understand gets no row of its choice.
-        let nccl = (!told)
-            .then(|| {
-                let (detection, settings) = (Detection::of(gpus), Settings::default());
-                let version = Version::NEWEST;
-                Setup::of(topology, &asked.calibration, &detection, version, settings).ok()
-            })
-            .flatten();
+        let nccl = if told { None } else { nccl::newest(&asked.machine, gpus) };
         let narrowed = !options.gpus.is_empty()
             || !options.algo.is_empty()
             || options.proto.is_some()

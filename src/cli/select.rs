@@ -2,8 +2,8 @@
 
 use super::arguments::Predict;
 use crate::error::{Error, Result};
-use crate::prediction::Choice;
 use crate::prediction::choice::protocol;
+use crate::prediction::{Case, CaseOptions, Choice};
 use crate::schedule::Collective;
 use crate::suggestion::known;
 use crate::sweep::plan::{edit_scenario, parse_edits};
@@ -69,4 +69,23 @@ pub(super) fn beside(
     edits.iter().try_for_each(|one| edit_scenario(scenario, one))?;
     notes.extend(scenario.beside.iter().map(|one| format!("beside the calls: {one}")));
     Ok(())
+}
+
+/// What is said of a case that changes its protocol by itself at the size of a step.
+pub(super) fn changes(
+    cases: &[Case],
+    scenario: &Scenario,
+    options: &CaseOptions,
+) -> Option<String> {
+    let changed = |case: &&Case| {
+        let at = |step: &Step| case.protocol_at(step.bytes, options) != case.protocol;
+        options.settled.is_none() && scenario.steps.iter().any(at)
+    };
+    let case = cases.iter().find(changed)?;
+    let lines = case.protocol.name();
+    Some(format!(
+        "{} from 64 KiB a rank on is {}, as NCCL mostly has it, faster or not: --proto {lines} keeps {lines}",
+        case.title.replace(" (NCCL)", ""),
+        case.large?.name()
+    ))
 }

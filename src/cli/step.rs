@@ -297,14 +297,10 @@ impl Asked<'_> {
         Ok(batches)
     }
 
-    /// Calls of a chunk by NCCL's ring, ms, and the tokens a second that they allow.
+    /// Calls of a chunk by what NCCL takes, ms, and the tokens a second that they allow.
     fn prefill(&self, side: &Side) -> Result<Option<(u64, f64, f64)>> {
         let Some(chunk) = self.options.chunk else { return Ok(None) };
-        let choice = Choice { algorithms: vec!["ring".to_owned()], ..Choice::default() };
-        let topology = side.machine.topology.clone();
-        let ring = self.side(topology, choice, &[])?;
-        let rows = self.steps(&ring, &self.layout).rows(&[Pass::Prefill(chunk)])?;
-        let ms = rows[0].passes[0].ms.value;
+        let ms = self.steps(side, &self.layout).by_nccl(Pass::Prefill(chunk))?.ms.value;
         Ok(Some((chunk, ms, chunk as f64 * 1e3 / ms)))
     }
 
@@ -317,6 +313,7 @@ impl Asked<'_> {
             let which = model.recalled.join(", ").replace('_', " ");
             told.push(format!("recalled, no source at hand: {which} of {}", model.title));
         }
+        told.push("calls that are no all-reduce go as NCCL takes them by its defaults".into());
         told.extend(model.doubt.iter().map(|doubt| format!("not certain: {doubt}")));
         if model.vocabulary.is_none() {
             told.push(

@@ -6,13 +6,14 @@ use serde::Serialize;
 
 use super::beside;
 use super::bottleneck::{Bottleneck, bottleneck};
-use super::growth::Growth;
+use super::growth::{Growth, Growths};
 use super::machine::{Machine, Variant};
 use super::options::CaseOptions;
 use super::range::{Range, constants_sigma, shifts};
 use super::regime::{Medium, Regime};
 use crate::algorithm::ring::LL_BYTES_A_RANK;
-use crate::algorithm::{self, Algorithm, Implementation, Kernel, Protocol, Request, Transport};
+use crate::algorithm::{self, Algorithm, Implementation, Kernel, Protocol, Request};
+use crate::algorithm::{Settled, Transport};
 use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
 use crate::fabric::calibration::relative_uncertainty;
@@ -101,17 +102,19 @@ pub(super) struct Run {
 }
 
 impl Case {
-    /// The protocol of a call of `bytes` over so many ranks.
-    pub fn protocol_at(&self, bytes: u64, ranks: usize) -> Protocol {
-        match self.large {
-            Some(large) if bytes >= LL_BYTES_A_RANK * ranks as u64 => large,
+    /// The protocol of a call of `bytes`.
+    pub fn protocol_at(&self, bytes: u64, options: &CaseOptions) -> Protocol {
+        let ranks = options.gpus.len().max(1) as u64;
+        match (self.large, options.settled) {
+            (Some(_), Some(Settled::Sends(p2p))) => p2p.parts(bytes / ranks, false).1,
+            (Some(large), _) if bytes >= LL_BYTES_A_RANK * ranks => large,
             _ => self.protocol,
         }
     }
 
     /// What people call it at this size.
-    pub fn title_at(&self, bytes: u64, ranks: usize) -> String {
-        let now = self.protocol_at(bytes, ranks);
+    pub fn title_at(&self, bytes: u64, options: &CaseOptions) -> String {
+        let now = self.protocol_at(bytes, options);
         self.title.replace(self.protocol.name(), now.name())
     }
 
@@ -127,7 +130,7 @@ impl Case {
     ) -> Result<CasePrediction> {
         let near = self.round_up(bytes, options).min(self.exact(options));
         let anchor = self.anchor(machine, near, options)?;
-        let growth = Growths::of(self, machine, &[bytes], options, &anchor)?;
+        let growth = Growths::of(self, machine, &[bytes], options, anchor.bare_us.is_some())?;
         let residual = self.residual(machine, bytes, options);
         Ok(anchor.prediction((bytes, self.round_up(bytes, options)), &growth, residual))
     }
@@ -143,7 +146,7 @@ impl Case {
         options: &CaseOptions,
     ) -> Result<Vec<CasePrediction>> {
         let anchor = self.anchor(machine, self.exact(options), options)?;
-        let growth = Growths::of(self, machine, sizes, options, &anchor)?;
+        let growth = Growths::of(self, machine, sizes, options, anchor.bare_us.is_some())?;
         let each = sizes.iter().map(|&bytes| {
             let residual = self.residual(machine, bytes, options);
             anchor.prediction((bytes, self.round_up(bytes, options)), &growth, residual)
@@ -159,8 +162,8 @@ impl Case {
         let struck: BTreeSet<usize> = slowed.iter().map(|slow| slow.regime).collect();
         let us = run.time.as_us();
         let without = machine.without_regimes.as_ref().filter(|_| !struck.is_empty());
-        let few = CaseOptions { calls_max: Some(2), ..options.clone() };
-        let bare = without.map(|variant| self.run(variant, machine, bytes, &few)).transpose()?;
+        // As many calls as with them: a mean over fewer is another figure.
+        let bare = without.map(|variant| self.run(variant, machine, bytes, options)).transpose()?;
         let bare_us = bare.map(|run| run.time.as_us());
         let alone = CaseOptions { fidelity: Fidelity::AlphaBeta, ..options.alone() };
         let unshared = self.run(&machine.nominal, machine, bytes, &alone)?;
@@ -170,10 +173,10 @@ impl Case {
         let kernel = self.kernel(&machine.nominal, machine)?;
         let limit = bottleneck(fabric, self, &kernel, &run, waiting, by_regime, options);
         let prediction = CasePrediction {
-            title: self.title_at(bytes, options.gpus.len()),
+            title: self.title_at(bytes, options),
             collective: self.algorithm.collective,
             algorithm: self.algorithm.name,
-            protocol: self.protocol_at(bytes, options.gpus.len()).name(),
+            protocol: self.protocol_at(bytes, options).name(),
             bytes,
             bytes_rounded: bytes,
             time_us: Range::around(us, 0.0),
@@ -217,6 +220,10 @@ impl Case {
         self.build(&machine.nominal, machine, self.round_up(bytes, options), options)
     }
 
+    fn transport<'a>(&'a self, options: &'a CaseOptions) -> &'a Transport {
+        options.transport.as_ref().unwrap_or(&self.transport)
+    }
+
     /// The size that stands for `bytes`: these kernels move 16 bytes a thread.
     pub fn round_up(&self, bytes: u64, options: &CaseOptions) -> u64 {
         self.algorithm.collective.round_up(bytes, options.gpus.len())
@@ -242,9 +249,9 @@ impl Case {
             fabric: &variant.fabric,
             gpus: options.gpus.clone(),
             bytes,
-            protocol: self.protocol_at(bytes, options.gpus.len()),
+            protocol: self.protocol_at(bytes, options),
             kernel: self.kernel(variant, machine)?,
-            transport: self.transport.clone(),
+            transport: self.transport(options).clone(),
             flags: options.flags,
             blocks: options.blocks,
             settled: options.settled,
@@ -294,7 +301,7 @@ impl Case {
     }
 
     /// How the time grows beyond [`EXACT_BYTES`].
-    fn growth(
+    pub(super) fn growth(
         &self,
         variant: &Variant,
         machine: &Machine,
@@ -307,7 +314,7 @@ impl Case {
 
     /// Relative standard deviation of what no constant explains.
     fn residual(&self, machine: &Machine, bytes: u64, options: &CaseOptions) -> f64 {
-        let medium = Medium::of(&machine.nominal.fabric, &options.gpus, &self.transport);
+        let medium = Medium::of(&machine.nominal.fabric, &options.gpus, self.transport(options));
         let (whose, what) = (self.implementation, self.algorithm.collective);
         let regime = Regime::of_call(whose, what, medium, bytes).beside(&options.beside);
         machine.residuals.sigma(&regime, None)
@@ -337,33 +344,6 @@ struct Anchor {
     sigma: f64,
     /// Of the call itself, its ranges not yet filled in.
     prediction: CasePrediction,
-}
-
-/// How times grow beyond [`EXACT_BYTES`]: with what holds for the machine, and without its declared
-/// regimes.
-struct Growths {
-    nominal: Growth,
-    bare: Option<Growth>,
-}
-
-impl Growths {
-    fn of(
-        case: &Case,
-        machine: &Machine,
-        sizes: &[u64],
-        options: &CaseOptions,
-        anchor: &Anchor,
-    ) -> Result<Growths> {
-        let sizes: Vec<u64> = sizes.iter().map(|&bytes| case.round_up(bytes, options)).collect();
-        let nominal = case.growth(&machine.nominal, machine, &sizes, options)?;
-        let bare = match &machine.without_regimes {
-            Some(variant) if anchor.bare_us.is_some() => {
-                Some(case.growth(variant, machine, &sizes, options)?)
-            }
-            _ => None,
-        };
-        Ok(Growths { nominal, bare })
-    }
 }
 
 impl Anchor {

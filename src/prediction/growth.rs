@@ -9,6 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::case::Case;
+use super::machine::Machine;
+use super::options::CaseOptions;
 use crate::engine::{Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
 use crate::fabric::Fabric;
@@ -151,6 +154,31 @@ impl Growth {
             _ => time(bytes),
         };
         exact_us + (grown.unwrap_or(base) - base) * (exact_us / base).max(1.0)
+    }
+}
+
+/// How times grow beyond the exact size: with what holds for the machine, and without its declared
+/// regimes.
+pub(super) struct Growths {
+    pub(super) nominal: Growth,
+    pub(super) bare: Option<Growth>,
+}
+
+impl Growths {
+    pub(super) fn of(
+        case: &Case,
+        machine: &Machine,
+        sizes: &[u64],
+        options: &CaseOptions,
+        bare: bool,
+    ) -> Result<Growths> {
+        let sizes: Vec<u64> = sizes.iter().map(|&bytes| case.round_up(bytes, options)).collect();
+        let nominal = case.growth(&machine.nominal, machine, &sizes, options)?;
+        let bare = match &machine.without_regimes {
+            Some(variant) if bare => Some(case.growth(variant, machine, &sizes, options)?),
+            _ => None,
+        };
+        Ok(Growths { nominal, bare })
     }
 }
 

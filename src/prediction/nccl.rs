@@ -1,13 +1,16 @@
 //! NCCL's plans as cases: which schedule, channels, ring orders and memories stand for what NCCL
 //! would launch.
 
-use super::{Case, CaseOptions};
+use super::cases::cases;
+use super::{Case, CaseOptions, Machine};
 use crate::algorithm::nccl::{Algorithm, Collective as NcclCollective, Split};
 use crate::algorithm::{self, Implementation, Protocol, Settled, Transport};
 use crate::error::{self, Error};
-use crate::selection::nccl::Setup;
+use crate::selection::nccl::environment::Settings;
 use crate::selection::nccl::setup::Plan;
+use crate::selection::nccl::survey::Detection;
 use crate::selection::nccl::transport::{Hop, Transport as HopTransport};
+use crate::selection::nccl::{Setup, Version};
 use crate::workload::Collective;
 
 /// Our entry for an algorithm of NCCL.
@@ -125,12 +128,53 @@ fn carried(transport: &Transport, protocol: Protocol) -> String {
     told
 }
 
-/// How sends and receives between all ranks travel.
+/// NCCL of the newest known version by its defaults on these GPUs; `None` where its detection would not
+/// understand the machine.
+pub fn newest(machine: &Machine, gpus: &[u32]) -> Option<Setup> {
+    let (detection, settings) = (Detection::of(gpus), Settings::default());
+    let calibration = &machine.nominal.calibration;
+    Setup::of(&machine.topology, calibration, &detection, Version::NEWEST, settings).ok()
+}
+
+/// The options with what NCCL settles for sends and receives: channels, parts and how they travel.
 ///
 /// # Errors
 /// A sentence that says which way is not modelled.
-pub fn sends_travel(setup: &Setup) -> Result<Transport, String> {
-    transport(&setup.pair_hops())
+pub fn sends(setup: &Setup, options: &CaseOptions) -> Result<CaseOptions, String> {
+    let transport = Some(transport(&setup.pair_hops())?);
+    let settled = Some(Settled::Sends(setup.p2p()));
+    Ok(CaseOptions { settled, transport, ..options.clone() })
+}
+
+/// The options for calls of a collective, where nothing else is laid down: those of an all-to-all with
+/// what NCCL settles for sends and receives.
+#[must_use]
+pub fn settled(machine: &Machine, collective: Collective, options: CaseOptions) -> CaseOptions {
+    if collective != Collective::AllToAll || options.blocks.is_some() {
+        return options;
+    }
+    let sends = newest(machine, &options.gpus).and_then(|setup| sends(&setup, &options).ok());
+    sends.unwrap_or(options)
+}
+
+/// What NCCL does for any call: what its tuner takes, or sends and receives.
+///
+/// # Errors
+/// A sentence that says why nothing stands for it.
+pub fn call(
+    setup: &Setup,
+    machine: &Machine,
+    collective: Collective,
+    bytes: u64,
+    options: &CaseOptions,
+) -> Result<(Case, CaseOptions), String> {
+    if collective != Collective::AllToAll {
+        return taken(setup, collective, bytes, options).map_err(|error| error.to_string())?.case;
+    }
+    let cases = cases(collective, machine, &options.gpus).map_err(|error| error.to_string())?;
+    let case = cases.into_iter().find(|case| case.large.is_some());
+    let case = case.ok_or_else(|| "sends and receives are not modelled".to_owned())?;
+    Ok((case, sends(setup, options)?))
 }
 
 /// Why no schedule stands for hops by network.

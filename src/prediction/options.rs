@@ -1,6 +1,6 @@
 //! What holds for every case of a question: the GPUs, the network model, what the caller decides.
 
-use crate::algorithm::{Flags, Settled};
+use crate::algorithm::{Flags, Settled, Transport};
 use crate::engine::Fidelity;
 use crate::workload::Beside;
 
@@ -13,6 +13,8 @@ pub struct CaseOptions {
     pub blocks: Option<u32>,
     /// What NCCL settles, where told: see [`crate::algorithm::Request::settled`].
     pub settled: Option<Settled>,
+    /// How data travel, where NCCL settles it for sends and receives; else the case's own way.
+    pub transport: Option<Transport>,
     /// Ring orders by channel: see [`crate::algorithm::Request::orders`].
     pub orders: Vec<Vec<u32>>,
     /// Islands of ranks, where told: see [`crate::algorithm::Request::islands`].
@@ -36,6 +38,7 @@ impl CaseOptions {
             gpus,
             blocks: None,
             settled: None,
+            transport: None,
             orders: Vec::new(),
             islands: Vec::new(),
             flags: Flags::default(),

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 
 use crate::fabric::Calibration;
+use crate::input::embedded::MACHINES;
+use crate::input::load_topology;
 use crate::topology::{Assumption, Topology};
 
 /// What the model itself assumes, whatever the machine.
@@ -46,6 +48,16 @@ pub fn text(topology: &Topology) -> String {
     let mut out = of_the_machine(topology);
     out.push_str("assumptions of the model\n");
     list(&mut out, &of_the_model());
+    for machine in declaring(topology) {
+        let names: Vec<&str> = machine.regimes.iter().map(|regime| regime.name.as_str()).collect();
+        let _ = writeln!(
+            out,
+            "no declared regime, where {} of the same GPUs has: {}\n    effect: kernels that write or read \
+             many to many may be several times slower: declare it in the file (docs/topology-files.md)",
+            machine.name,
+            names.join(", ")
+        );
+    }
     for regime in &topology.regimes {
         let _ = writeln!(
             out,
@@ -98,4 +110,18 @@ pub fn constants(calibration: &Calibration, device: Option<&str>) -> super::tabl
         }
     }
     table
+}
+
+/// Built-in machines of the same GPUs that declare regimes, where a user's machine declares none.
+fn declaring(topology: &Topology) -> Vec<Topology> {
+    let own = MACHINES.iter().any(|machine| machine.name == topology.name);
+    if own || !topology.regimes.is_empty() {
+        return Vec::new();
+    }
+    let like = |other: &Topology| {
+        let same = other.gpu_models() == topology.gpu_models();
+        same && other.gpus().len() == topology.gpus().len() && !other.regimes.is_empty()
+    };
+    let machines = MACHINES.iter().filter_map(|machine| load_topology(machine.name).ok());
+    machines.filter(like).collect()
 }

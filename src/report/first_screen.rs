@@ -6,6 +6,7 @@ use std::fmt::Write;
 use super::in_place;
 use super::machine::{links_line, paths_line, settings};
 use super::number::{percent, short, shorter, signed_percent, with_range};
+use crate::input::embedded::MACHINES;
 use crate::prediction::{CasePrediction, Machine, Range};
 use crate::sweep::answer::Pick;
 use crate::sweep::{Answer, Question};
@@ -213,7 +214,10 @@ fn best(out: &mut String, question: &Question<'_>, answer: &Answer) {
             format!("{}: {title}, {} sure", step.step.name, sure(step.sure))
         })
         .collect();
-    line(out, &format!("  best here   {}", told.join("   ")));
+    // Kernels that only --all shows are not compared.
+    let all = question.cases.iter().any(|case| case.extra);
+    let of = if all { "best here" } else { "best of these" };
+    line(out, &format!("  {of}   {}", told.join("   ")));
 }
 
 /// A chance; never quite sure.
@@ -337,6 +341,37 @@ fn wirings(out: &mut String, question: &Question<'_>, answer: &Answer) {
         .collect();
     let step = question.scenario.steps.last().map_or("", |step| step.name.as_str());
     line(out, &format!("same GPUs, other wiring ({step} ms, best/one-stage): {}", each.join("  ")));
+    if let Some(text) = regime_elsewhere(question, answer) {
+        line(out, &text);
+    }
+}
+
+/// What a regime would change that a built-in machine of the same GPUs declares, where this one is a
+/// user's and its file says nothing of any: both answers.
+fn regime_elsewhere(question: &Question<'_>, answer: &Answer) -> Option<String> {
+    let topology = &question.machine.topology;
+    if !topology.regimes.is_empty() || MACHINES.iter().any(|one| one.name == topology.name) {
+        return None;
+    }
+    let declares = |(_, machine): &&(String, Machine)| !machine.topology.regimes.is_empty();
+    let (name, machine) = question.wirings.iter().find(declares)?;
+    let with = answer.wirings.iter().find(|wiring| wiring.name == *name)?;
+    let last = answer.steps.last()?;
+    let pull = question.cases.iter().position(|case| case.algorithm.name == "one_shot_pull")?;
+    let ms = |row: usize| {
+        let us = answer.rows[row].last().map_or(0.0, |call| call.time_us.value);
+        short(us * f64::from(last.step.calls) / 1e3)
+    };
+    Some(format!(
+        "  no regime is declared for this machine; {} declares {}: with them best/one-stage {}/{}, here \
+         {}/{}: time one-stage once before you trust either",
+        machine.topology.name,
+        machine.topology.regimes.len(),
+        short(with.best_ms),
+        short(with.one_stage_ms),
+        ms(last.best),
+        ms(pull),
+    ))
 }
 
 fn nearby(out: &mut String, answer: &Answer) {

@@ -32,7 +32,7 @@ pub struct StepAnswer {
     pub compute_from: String,
     /// Tokens a second, by row; empty without compute.
     pub tokens: Vec<Tokens>,
-    /// Chunk of a prefill, its calls by NCCL's ring in ms, and the tokens a second they allow.
+    /// Chunk of a prefill, its calls by what NCCL takes in ms, and the tokens a second they allow.
     pub prefill: Option<(u64, f64, f64)>,
     /// Bus bandwidth that was named, GB/s, and the tokens a second of a prefill that it allows.
     pub bounds: Vec<(f64, f64)>,
@@ -180,7 +180,7 @@ fn prefill(out: &mut String, answer: &StepAnswer) {
         let (chunk, rate) = (format_thousands(chunk), format_thousands(rate.round() as u64));
         let _ = writeln!(
             out,
-            "\nprefill: {} ms of calls a chunk of {chunk} tokens by NCCL's ring: at most {rate} tok/s",
+            "\nprefill: {} ms of calls a chunk of {chunk} tokens by what NCCL takes: at most {rate} tok/s",
             short(ms)
         );
     }

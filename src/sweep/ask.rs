@@ -184,7 +184,7 @@ impl Ask {
         for (&(side, step, case), us) in jobs.iter().zip(times) {
             let (prepared, cases) = &sides[side];
             let Step { bytes, calls, .. } = prepared.scenario.steps[step];
-            let by = cases[case].title_at(bytes, prepared.options.gpus.len());
+            let by = cases[case].title_at(bytes, &prepared.options);
             let one = Fastest { bytes, calls, us, by };
             match rows[step].get_mut(side) {
                 None => rows[step].push(one),

@@ -10,11 +10,10 @@ use crate::error::{Error, Result};
 use crate::fabric::Calibration;
 use crate::fabric::bound::Bound;
 use crate::prediction::case::regime_sigma;
+use crate::prediction::nccl::newest;
 use crate::prediction::range::ratio_sigma;
 use crate::prediction::{Case, CaseOptions, CasePrediction, Machine, Range};
-use crate::selection::nccl::environment::Settings;
-use crate::selection::nccl::survey::Detection;
-use crate::selection::nccl::{Setup, Version};
+use crate::selection::nccl::Setup;
 use crate::workload::{Scenario, Step};
 
 /// A plan worked out.
@@ -60,11 +59,7 @@ impl Side {
             || choice.protocol.is_some()
             || choice.channels.is_some()
             || !choice.ring.is_empty();
-        let setup = || {
-            let (detection, settings) = (Detection::of(&options.gpus), Settings::default());
-            Setup::of(&machine.topology, calibration, &detection, Version::NEWEST, settings).ok()
-        };
-        let nccl = if told { None } else { setup() };
+        let nccl = if told { None } else { newest(&machine, &options.gpus) };
         Ok(Side { name: name.to_owned(), machine, scenario, cases, options, nccl, notes })
     }
 

@@ -123,7 +123,7 @@ fn fastest(machine: &Machine, cases: &[Case], bytes: u64, options: &CaseOptions)
     let bytes = Collective::AllReduce.round_up(bytes, options.gpus.len());
     let times = cases.iter().map(|case| {
         let us = case.nominal_us(machine, bytes, options)?;
-        Ok((us, case.title_at(bytes, options.gpus.len())))
+        Ok((us, case.title_at(bytes, options)))
     });
     let times = times.collect::<Result<Vec<_>>>()?;
     let best = times.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));

@@ -183,7 +183,7 @@ pub fn winners(
     for (size, times) in sizes.iter().rev().zip(times.chunks(cases.len().max(1))) {
         let mut order: Vec<usize> = (0..cases.len()).collect();
         order.sort_by(|&a, &b| times[a].total_cmp(&times[b]));
-        let told = |at: usize| (cases[at].title_at(*size, options.gpus.len()), times[at]);
+        let told = |at: usize| (cases[at].title_at(*size, options), times[at]);
         let second = order.get(1).map(|&at| told(at));
         winners.push(Winner { bytes: *size, best: told(order[0]), second });
     }

@@ -5,11 +5,11 @@ use super::in_parallel;
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::{Calibration, hardware};
-use crate::prediction::{Case, CaseOptions, Choice, Machine, choice};
+use crate::prediction::{Case, CaseOptions, Choice, Machine, choice, nccl};
 use crate::suggestion::known;
 use crate::topology::edit::{Edit, Kind, agree};
 use crate::topology::{Topology, checks, edit as machine_edit};
-use crate::workload::{Scenario, edit as workload_edit};
+use crate::workload::{Collective, Scenario, edit as workload_edit};
 
 /// A machine, the calls, and what is laid down about them.
 #[derive(Clone, Debug, PartialEq)]
@@ -170,6 +170,8 @@ impl Plan {
             beside: scenario.beside.clone(),
             ..choice.within(CaseOptions::of(gpus, terms.fidelity))
         };
+        let collective = scenario.steps.first().map_or(Collective::AllReduce, |s| s.collective);
+        let options = nccl::settled(&machine, collective, options);
         Ok(Prepared { machine, scenario, choice, options, notes })
     }
 

@@ -7,8 +7,10 @@ use super::compare::Side;
 use super::in_parallel;
 use crate::error::{Error, Result};
 use crate::prediction::cases::cases;
+use crate::prediction::nccl::{call, newest};
 use crate::prediction::{Case, CaseOptions, Range};
 use crate::schedule::Collective;
+use crate::selection::nccl::Setup;
 use crate::workload::model::{Group, Layout, Model, Pass};
 
 /// What is asked.
@@ -21,6 +23,12 @@ pub struct Steps<'a> {
     pub layout: Layout,
 }
 
+/// NCCL by its defaults, where its detection understands the machine.
+struct Communicators {
+    ranks: Option<Setup>,
+    stages: Option<Setup>,
+}
+
 /// Communication of a pass by one implementation of the all-reduce, ms.
 #[derive(Clone, Debug, Serialize)]
 pub struct PassTime {
@@ -28,7 +36,7 @@ pub struct PassTime {
     pub pass: Pass,
     /// All calls, ms, with the 80 % range.
     pub ms: Range,
-    /// Of which not all-reduces: by NCCL's ring.
+    /// Of which not all-reduces: by what NCCL takes.
     pub others_ms: f64,
 }
 
@@ -112,32 +120,61 @@ impl Steps<'_> {
         self.model.calls(&self.layout, pass)
     }
 
-    /// Communication of these passes, by each implementation of the all-reduce that the side has.
+    /// Communication of these passes, by each implementation of the all-reduce that the side has, and
+    /// first by what NCCL takes, where nothing is laid down.
     ///
     /// # Errors
     /// Those of the model, the algorithms and the engine.
     pub fn rows(&self, passes: &[Pass]) -> Result<Vec<StepRow>> {
         let calls = passes.iter().map(|&pass| self.calls(pass)).collect::<Result<Vec<_>>>()?;
+        let nccl = self.communicators()?;
+        let chosen = self.side.nccl.as_ref().and(nccl.ranks.as_ref()).map(|_| None);
+        let ways: Vec<Option<&Case>> =
+            chosen.into_iter().chain(self.side.cases.iter().map(Some)).collect();
         let mut jobs: Vec<(usize, usize)> = Vec::new();
-        for case in 0..self.side.cases.len() {
-            jobs.extend((0..passes.len()).map(|pass| (case, pass)));
+        for way in 0..ways.len() {
+            jobs.extend((0..passes.len()).map(|pass| (way, pass)));
         }
-        let times = in_parallel(&jobs, |&(case, pass)| {
-            self.time(&self.side.cases[case], passes[pass], &calls[pass])
+        let times = in_parallel(&jobs, |&(way, pass)| {
+            self.time(ways[way], &nccl, passes[pass], &calls[pass])
         })?;
-        let rows = self.side.cases.iter().zip(times.chunks(passes.len().max(1)));
-        let row = |(case, times): (&Case, &[PassTime])| StepRow {
-            title: case.title.clone(),
-            algorithm: case.algorithm.name,
+        let rows = ways.iter().zip(times.chunks(passes.len().max(1)));
+        let row = |(way, times): (&Option<&Case>, &[PassTime])| StepRow {
+            title: way.map_or_else(|| "what NCCL takes".to_owned(), |case| case.title.clone()),
+            algorithm: way.map_or("nccl", |case| case.algorithm.name),
             passes: times.to_vec(),
         };
         Ok(rows.map(row).collect())
     }
 
-    fn time(&self, case: &Case, pass: Pass, groups: &[Group]) -> Result<PassTime> {
+    /// Communication of a pass by what NCCL takes.
+    ///
+    /// # Errors
+    /// As [`Steps::rows`].
+    pub fn by_nccl(&self, pass: Pass) -> Result<PassTime> {
+        self.time(None, &self.communicators()?, pass, &self.calls(pass)?)
+    }
+
+    /// NCCL among the ranks of a stage, and between those of two.
+    fn communicators(&self) -> Result<Communicators> {
+        let (machine, gpus) = (&self.side.machine, &self.side.options.gpus);
+        let stages = match self.layout.pipeline {
+            0 | 1 => None,
+            _ => newest(machine, &[gpus[0], self.next_stage(self.layout.tensor)?]),
+        };
+        Ok(Communicators { ranks: newest(machine, gpus), stages })
+    }
+
+    fn time(
+        &self,
+        case: Option<&Case>,
+        nccl: &Communicators,
+        pass: Pass,
+        groups: &[Group],
+    ) -> Result<PassTime> {
         let (mut sum, mut others_ms) = ([0.0; 3], 0.0);
         for group in groups {
-            let range = self.group(case, group)?;
+            let range = self.group(case, nccl, group)?;
             for (sum, us) in sum.iter_mut().zip([range.value, range.low, range.high]) {
                 *sum += us * f64::from(group.step.calls) / 1e3;
             }
@@ -149,26 +186,33 @@ impl Steps<'_> {
         Ok(PassTime { pass, ms: Range { value, low, high }, others_ms })
     }
 
-    /// A call, us: all-reduces by the case, everything else by NCCL's ring.
-    fn group(&self, case: &Case, group: &Group) -> Result<Range> {
+    /// A call, us: all-reduces by the case where there is one, everything else by what NCCL takes; where
+    /// no schedule stands for that, by the first way that there is.
+    fn group(&self, case: Option<&Case>, nccl: &Communicators, group: &Group) -> Result<Range> {
         let (machine, options) = (&self.side.machine, &self.side.options);
         let (collective, bytes) = (group.step.collective, group.step.bytes);
-        if collective == Collective::AllReduce {
+        if let Some(case) = case.filter(|_| collective == Collective::AllReduce) {
             return Ok(case.predict(machine, bytes, options)?.time_us);
         }
-        let ranks = self.layout.tensor;
-        let gpus: Vec<u32> = match collective {
+        let (gpus, setup) = match collective {
             // From the first rank of a stage to that of the next.
-            Collective::Broadcast => vec![options.gpus[0], self.next_stage(ranks)?],
-            _ => options.gpus.clone(),
+            Collective::Broadcast => {
+                (vec![options.gpus[0], self.next_stage(self.layout.tensor)?], &nccl.stages)
+            }
+            _ => (options.gpus.clone(), &nccl.ranks),
         };
-        let all = cases(collective, machine, &gpus)?;
-        let Some(ring) = all.first() else {
+        let options = CaseOptions::of(gpus, options.fidelity);
+        let taken =
+            setup.as_ref().and_then(|setup| call(setup, machine, collective, bytes, &options).ok());
+        if let Some((case, options)) = taken {
+            return Ok(case.predict(machine, bytes, &options)?.time_us);
+        }
+        let all = cases(collective, machine, &options.gpus)?;
+        let Some(first) = all.first() else {
             let what = collective.title();
             return Err(Error::request(format!("nothing does an {what} here"), ""));
         };
-        let options = CaseOptions { gpus, ..CaseOptions::of(Vec::new(), options.fidelity) };
-        Ok(ring.predict(machine, bytes, &options)?.time_us)
+        Ok(first.predict(machine, bytes, &options)?.time_us)
     }
 
     fn next_stage(&self, ranks: u32) -> Result<u32> {

@@ -332,7 +332,7 @@ impl<'a> Study<'a> {
             timeline: &timeline,
         });
         Ok(RecordedCall {
-            title: case.title_at(self.bytes, options.gpus.len()),
+            title: case.title_at(self.bytes, options),
             bytes: self.bytes,
             start: outcome.call_end(last - 1),
             end: outcome.call_end(last),

@@ -7,13 +7,13 @@ use rayon::prelude::*;
 use super::experiment::{CollectiveRun, Machine};
 use super::figures::Job;
 use super::predict::{all_known, calls};
-use crate::algorithm::{Implementation, Settled, Transport};
+use crate::algorithm::{Implementation, Transport};
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
 use crate::measurement::{Launches, NcclCall, Run};
 use crate::prediction::CaseOptions;
-use crate::prediction::nccl::{sends_travel, taken};
+use crate::prediction::nccl::{sends, taken};
 use crate::selection::nccl::environment::Settings;
 use crate::selection::nccl::survey::Detection;
 use crate::selection::nccl::{Setup, Version};
@@ -120,7 +120,7 @@ fn run_by(setup: &Setup, call: &NcclCall) -> Result<CollectiveRun> {
         gpus: call.gpus.clone(),
         bytes: call.bytes,
         blocks: None,
-        settled: Some(Settled::Sends(p2p)),
+        settled: None,
         orders: Vec::new(),
         transport: Transport::Peer,
         calls: calls(call.bytes),
@@ -131,10 +131,13 @@ fn run_by(setup: &Setup, call: &NcclCall) -> Result<CollectiveRun> {
     let not_modelled = |reason: String| {
         Error::request(format!("NCCL {} would take what {reason}", call.version), "wait for it")
     };
-    if call.collective == Collective::AllToAll {
-        return Ok(CollectiveRun { transport: sends_travel(setup).map_err(not_modelled)?, ..run });
-    }
     let options = CaseOptions::of(call.gpus.clone(), Fidelity::Packet);
+    if call.collective == Collective::AllToAll {
+        let CaseOptions { settled, transport, .. } =
+            sends(setup, &options).map_err(not_modelled)?;
+        let transport = transport.unwrap_or(run.transport);
+        return Ok(CollectiveRun { settled, transport, ..run });
+    }
     let taken = taken(setup, call.collective, call.bytes, &options)?;
     let (case, options) = taken.case.map_err(not_modelled)?;
     Ok(CollectiveRun {

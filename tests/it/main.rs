@@ -24,6 +24,7 @@ mod nccl_schedules;
 mod nccl_search;
 mod nccl_setup;
 mod nccl_tuner;
+mod one_way;
 mod place;
 mod plans;
 mod plots;

@@ -45,7 +45,7 @@ fn every_wiring_told_is_made_by_its_edits() {
         let prepared = edited.prepared(&calibration, PACKETS).expect("compiles");
         let (case, us) = prepared.fastest(BYTES).expect("it ends").expect("a case");
         assert_eq!(
-            (case.title_at(BYTES, 4), us.to_bits()),
+            (case.title_at(BYTES, &prepared.options), us.to_bits()),
             (one.by.clone(), one.time_us.value.to_bits())
         );
         let against = one.time_us.value / found.now.time_us.value - 1.0;
