@@ -61,6 +61,11 @@ struct NotHere : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+// What the machine does not have: its question is left out, and that is no fault either.
+struct Absent : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
 struct Context {
     Options options;
     Machine machine;
@@ -90,9 +95,6 @@ struct Context {
     size_t bytes(size_t full) const { return options.tiny && full > (64u << 10) ? 64u << 10 : full; }
 };
 
-// A memory as a row names it.
-inline std::string memory_name(int gpu) { return gpu < 0 ? "host" : std::to_string(gpu); }
-
 // One group of figures, one file each.
 struct Question {
     const char* name;
@@ -111,12 +113,15 @@ void ask_shares(Context&);
 void ask_host_streams(Context&);
 void ask_lines(Context&);
 void ask_launches(Context&);
+void ask_crowded(Context&);
 void ask_fences(Context&);
 void ask_patterns(Context&);
 void ask_virtual_ranks(Context&);
 void ask_ranks(Context&);
 void ask_traces(Context&);
 void ask_nccl(Context&);
+void ask_nccl_hops(Context&);
+void ask_beside(Context&);
 
 // system.cu
 // The GPUs, and which of them address each other. Throws CudaError where there is none.

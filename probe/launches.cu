@@ -1,9 +1,12 @@
 // What starting a kernel costs: launched and waited for, launched in a row, as a node of a graph
-// after another node, and as a node that may start before the one before it has ended.
+// after another node, and as a node that may start before the one before it has ended. Once a process
+// has made more streams than the GPU has connections for it, a node of a graph takes a third longer: this
+// is the first question, and asks again with many streams.
 
 #include <chrono>
 
 #include "context.h"
+#include "copies.cuh"
 #include "device.cuh"
 #include "statistics.h"
 
@@ -36,9 +39,16 @@ void report(Context& context, int gpu, const std::string& what, int nodes, doubl
     context.add(row);
 }
 
-void launch_one(uint32_t* at, cudaStream_t on, bool early) {
+// How large a kernel that does nothing is.
+struct Shape {
+    int blocks, threads;
+};
+constexpr Shape smallest = {1, 32};
+constexpr int streams_many = 16;   // Seen with 8: none the slower; with 16: all.
+
+void launch_one(uint32_t* at, cudaStream_t on, bool early, Shape shape = smallest) {
     if (!early) {
-        nothing<<<1, 32, 0, on>>>(at);
+        nothing<<<shape.blocks, shape.threads, 0, on>>>(at);
         PROBE_LAUNCHED("nothing");
         return;
     }
@@ -55,12 +65,13 @@ void launch_one(uint32_t* at, cudaStream_t on, bool early) {
 }
 
 // A graph of `nodes` kernels in a row, us a kernel.
-double graph_us(const Stream& stream, uint32_t* at, int nodes, bool early, int rounds) {
+double graph_us(const Stream& stream, uint32_t* at, int nodes, bool early, int rounds,
+                Shape shape = smallest) {
     const cudaStream_t on = stream.use();
     cudaGraph_t graph;
     cudaGraphExec_t runnable;
     PROBE_CHECK(cudaStreamBeginCapture(on, cudaStreamCaptureModeThreadLocal));
-    for (int node = 0; node < nodes; ++node) launch_one(at, on, early);
+    for (int node = 0; node < nodes; ++node) launch_one(at, on, early, shape);
     PROBE_CHECK(cudaStreamEndCapture(on, &graph));
     PROBE_CHECK(cudaGraphInstantiate(&runnable, graph, 0));
     std::vector<double> times;
@@ -103,11 +114,36 @@ void ask_launches(Context& context) {
             const double us = graph_us(stream, at.get(), nodes, false, context.rounds(5));
             report(context, gpu, "launch=graph", nodes, us, run);
         }
+        // As large as those of a library's all-reduce.
+        for (Shape shape : {Shape{1, 512}, Shape{36, 512}}) {
+            const double us = graph_us(stream, at.get(), many, false, context.rounds(5), shape);
+            report(context, gpu, "launch=graph; blocks=" + std::to_string(shape.blocks) + "; threads=" +
+                   std::to_string(shape.threads), many, us, run);
+        }
         if (context.machine.gpus[gpu].properties.major >= 9) {
             const double us = graph_us(stream, at.get(), 122, true, context.rounds(5));
             report(context, gpu, "launch=graph_dependent", 122, us, run);
         }
     }
+}
+
+// The same once a process has made many streams.
+void ask_crowded(Context& context) {
+    const int gpu = 0;
+    Stream stream(gpu);
+    Buffer<uint32_t> at(gpu, Home::device, 1);
+    for (int made = 0; made < streams_many; ++made) {
+        Stream other(gpu);
+        launch_one(at.get(), other.use(), false);
+        other.wait();
+    }
+    const std::string many = "streams made before=" + std::to_string(streams_many);
+    const int nodes = context.options.tiny ? 10 : 1000;
+    for (int run = 0; run < context.repeats(); ++run) {
+        const double us = graph_us(stream, at.get(), nodes, false, context.rounds(5));
+        report(context, gpu, "launch=graph; " + many, nodes, us, run);
+    }
+    small_copies(context, many);
 }
 
 }  // namespace probe

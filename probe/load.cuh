@@ -57,6 +57,8 @@ class LoadRun {
     void start();
     // Whether its kernel runs.
     bool running() const;
+    // Until the kernel has ended: `collect` copies its figures and waits for copies before its own.
+    void wait() const { stream_.wait(); }
     LoadResult collect();
 
   private:

@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "context.h"
-#include "nccl.h"
+#include "nccl_worker.h"
 
 extern char** environ;
 
@@ -88,48 +88,98 @@ bool wanted(const Context& context, const NcclSetting& setting) {
     const std::string name = setting.name;
     if (!context.options.peers && setting.peer_to_peer) return false;
     if (!context.machine.all_peers() && setting.peer_to_peer && name != "free") return false;
-    if (context.options.tiny) return name == "free";
-    if (context.options.quick) return name == "free" || name == "P2P_off";
+    if (context.options.tiny) return name == "free" || name == "engines" || name == "sends_one";
+    if (context.options.quick) return name == "free" || name == "P2P_off" || name == "engines";
     return true;
 }
+
+// A folder for what workers write, and what became of them.
+class Workers {
+  public:
+    explicit Workers(Context& context) : context_(context) {
+        if (!nccl_present()) throw Absent("there is no libnccl.so.2 on the library path");
+        if (!mkdtemp(folder_)) throw std::runtime_error("cannot make a temporary folder");
+    }
+    Workers(const Workers&) = delete;
+    ~Workers() { rmdir(folder_); }
+
+    // Runs `processes` workers of one setting; what each wrote, rank after rank.
+    std::string run(const std::string& mode, const std::string& list, int number, int processes, int ranks) {
+        context_.check();
+        const NcclSetting& setting = *find_setting(list, number);
+        const std::string base = std::string(folder_) + "/" + setting.name;
+        const Options& options = context_.options;
+        const std::string depth = options.tiny ? "tiny" : options.quick ? "quick" : "full";
+        std::vector<pid_t> children;
+        for (int rank = 0; rank < processes; ++rank) {
+            children.push_back(start({"--nccl-worker", mode, list, std::to_string(number),
+                                      std::to_string(rank), std::to_string(ranks), base, depth}, setting));
+        }
+        const bool good = wait_all(context_, children, 60);
+        std::string text;
+        for (int rank = 0; rank < processes; ++rank) {
+            text += read_and_remove(base + "." + std::to_string(rank) + ".csv");
+        }
+        unlink((base + ".id").c_str());
+        if (!good) failed_ += (failed_.empty() ? "" : ", ") + std::string(setting.name) + (mode == "trace" ? " trace" : "");
+        return text;
+    }
+    // Ends the question as the workers ended.
+    void finish() const {
+        if (interrupted) throw Interrupted();
+        if (!failed_.empty()) throw NotHere("NCCL failed or took too long with: " + failed_);
+    }
+
+  private:
+    Context& context_;
+    char folder_[32] = "/tmp/probe-XXXXXX";
+    std::string failed_;
+};
 
 }  // namespace
 
 void ask_nccl(Context& context) {
-    if (!nccl_present()) throw NotHere("there is no libnccl.so.2 on the library path");
-    char folder[] = "/tmp/probe-XXXXXX";
-    if (!mkdtemp(folder)) throw std::runtime_error("cannot make a temporary folder");
-    std::string failed;
+    Workers workers(context);
     for (int used = 2; used <= context.machine.count(); used *= 2) {
         int number = -1;
         for (const NcclSetting& setting : nccl_settings) {
             ++number;
             if (!wanted(context, setting)) continue;
-            context.check();
-            const std::string base = std::string(folder) + "/" + setting.name;
-            const std::string depth = context.options.tiny ? "tiny" : context.options.quick ? "quick" : "full";
-            std::vector<pid_t> children;
-            for (int rank = 0; rank < used; ++rank) {
-                children.push_back(start({"--nccl-worker", "times", std::to_string(number),
-                                          std::to_string(rank), std::to_string(used), base, depth},
-                                         setting));
-            }
-            const bool good = wait_all(context, children, 60);
-            context.table.add_lines(read_and_remove(base + ".csv"));
-            unlink((base + ".id").c_str());
-            if (!good) failed += std::string(failed.empty() ? "" : ", ") + setting.name;
-            const bool traced = std::string(setting.name) == "free" || std::string(setting.name) == "P2P_off";
+            context.table.add_lines(workers.run("times", "settings", number, used, used));
+            const std::string name = setting.name;
+            const bool traced = name == "free" || name == "P2P_off";
             if (!traced || used * 2 <= context.machine.count()) continue;
-            const bool whole = wait_all(
-                context, {start({"--nccl-worker", "trace", std::to_string(number), "0",
-                                 std::to_string(used), base, depth}, setting)}, 60);
-            context.traces += read_and_remove(base + ".csv");
-            if (!whole) failed += std::string(failed.empty() ? "" : ", ") + setting.name + " trace";
+            context.traces += workers.run("trace", "settings", number, 1, used);
         }
     }
-    rmdir(folder);
-    if (interrupted) throw Interrupted();
-    if (!failed.empty()) throw NotHere("NCCL failed or took too long with: " + failed);
+    workers.finish();
+}
+
+// By copy engines, and sends by protocol and channels.
+void ask_nccl_hops(Context& context) {
+    Workers workers(context);
+    for (int used = 2; used <= context.machine.count(); used *= 2) {
+        int number = -1;
+        for (const NcclSetting& setting : nccl_hops) {
+            ++number;
+            if (!wanted(context, setting)) continue;
+            context.table.add_lines(workers.run("times", "hops", number, used, used));
+        }
+    }
+    workers.finish();
+}
+
+// NCCL's calls beside copies: `beside.cu`.
+void nccl_beside_copies(Context& context) {
+    Workers workers(context);
+    const int used = context.machine.count();
+    int number = -1;
+    for (const NcclSetting& setting : nccl_beside) {
+        ++number;
+        if (!wanted(context, setting)) continue;
+        context.table.add_lines(workers.run("beside", "beside", number, used, used));
+    }
+    workers.finish();
 }
 
 }  // namespace probe

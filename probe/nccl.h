@@ -78,12 +78,17 @@ inline Nccl open_nccl() {
     return nccl;
 }
 
+// Which calls a setting is for.
+enum class NcclCalls { all, sends };
+
 // What is forced in a run; every one also sets NCCL_NVLS_ENABLE=0.
 struct NcclSetting {
     const char* name;
     const char* algorithm;   // Empty: NCCL chooses.
     const char* protocol;
     bool peer_to_peer;
+    const char* more = "";   // Other variables, separated by blanks.
+    NcclCalls calls = NcclCalls::all;
 };
 
 constexpr NcclSetting nccl_settings[] = {
@@ -93,12 +98,36 @@ constexpr NcclSetting nccl_settings[] = {
     {"P2P_off_Ring_LL", "Ring", "LL", false}, {"P2P_off_Ring_Simple", "Ring", "Simple", false},
 };
 
+// How data get from one GPU to the next: by copy engines, and sends by protocol and channels.
+constexpr NcclSetting nccl_hops[] = {
+    {"engines", "", "", true, "NCCL_P2P_USE_CUDA_MEMCPY=1"},
+    {"sends_LL", "", "", true, "NCCL_P2P_LL_THRESHOLD=1073741824", NcclCalls::sends},
+    {"sends_Simple", "", "", true, "NCCL_P2P_LL_THRESHOLD=0", NcclCalls::sends},
+    {"sends_one", "", "", true, "NCCL_P2P_LL_THRESHOLD=0 NCCL_MIN_P2P_NCHANNELS=1 NCCL_MAX_P2P_NCHANNELS=1",
+     NcclCalls::sends},
+    {"P2P_off_sends_LL", "", "", false, "NCCL_P2P_LL_THRESHOLD=1073741824", NcclCalls::sends},
+    {"P2P_off_sends_Simple", "", "", false, "NCCL_P2P_LL_THRESHOLD=0", NcclCalls::sends},
+    {"P2P_off_sends_one", "", "", false,
+     "NCCL_P2P_LL_THRESHOLD=0 NCCL_MIN_P2P_NCHANNELS=1 NCCL_MAX_P2P_NCHANNELS=1", NcclCalls::sends},
+};
+
+// NCCL by host memory and peer to peer beside copies.
+constexpr NcclSetting nccl_beside[] = {{"P2P_off", "", "", false}, {"free", "", "", true}};
+
+// A worker is told its setting by name and list.
+inline const NcclSetting* find_setting(const std::string& list, int number) {
+    if (list == "hops") return nccl_hops + number;
+    if (list == "beside") return nccl_beside + number;
+    return nccl_settings + number;
+}
+
 // The variables of a setting, as they stand in a row's condition.
 inline std::string nccl_variables(const NcclSetting& setting) {
     std::string out = "NCCL_NVLS_ENABLE=0";
     if (setting.algorithm[0] != '\0') out += std::string(" NCCL_ALGO=") + setting.algorithm;
     if (setting.protocol[0] != '\0') out += std::string(" NCCL_PROTO=") + setting.protocol;
     if (!setting.peer_to_peer) out += " NCCL_P2P_DISABLE=1";
+    if (setting.more[0] != '\0') out += std::string(" ") + setting.more;
     return out;
 }
 

@@ -10,44 +10,17 @@
 
 #include "collectives.cuh"
 #include "device.cuh"
-#include "nccl.h"
+#include "nccl_worker.h"
 #include "statistics.h"
 
 namespace probe {
 namespace {
-
-constexpr int step_calls = 122;
-
-struct Worker {
-    Nccl nccl;
-    NcclSetting setting;
-    int rank, ranks;
-    std::string base, depth;
-    bool tiny() const { return depth == "tiny"; }
-    bool quick() const { return depth != "full"; }
-};
 
 // Small whole numbers are exact in bfloat16: the upper half of the same float.
 uint16_t bf16(float value) {
     uint32_t bits;
     std::memcpy(&bits, &value, 4);
     return uint16_t(bits >> 16);
-}
-
-NcclId share_id(const Worker& worker) {
-    NcclId id = {};
-    const std::string path = worker.base + ".id";
-    if (worker.rank == 0) {
-        worker.nccl.check(worker.nccl.get_unique_id(&id), "ncclGetUniqueId");
-        write_file(path, std::string(id.bytes, sizeof id.bytes));
-        return id;
-    }
-    for (int looks = 0; looks < 30000; ++looks) {
-        std::ifstream file(path, std::ios::binary);
-        if (file.read(id.bytes, sizeof id.bytes)) return id;
-        usleep(1000);
-    }
-    throw std::runtime_error("rank 0 never wrote the communicator's id");
 }
 
 struct Collective {
@@ -124,6 +97,9 @@ std::string line_of(const Worker& worker, const Collective& what, size_t bytes, 
 std::vector<size_t> sizes(const Worker& worker) {
     if (worker.tiny()) return {14336};
     if (worker.quick()) return {512, 14336, 43008, 1u << 20};
+    if (worker.setting.more[0] != '\0') {
+        return {512, 14336, 43008, 114688, 458752, 1u << 20, 4u << 20, 16u << 20, 64u << 20};
+    }
     return {512, 2048, 7168, 14336, 28672, 43008, 57344, 114688, 262144, 458752,
             1u << 20, 4u << 20, 16u << 20, 64u << 20};
 }
@@ -136,30 +112,21 @@ std::string time_one(const Worker& worker, const Collective& what, size_t bytes,
     call(worker, what, from, to, all, comm, stream.use());
     stream.wait();
     verify(worker, what, to, all);
-    cudaGraph_t graph;
-    cudaGraphExec_t runnable;
-    PROBE_CHECK(cudaStreamBeginCapture(stream.use(), cudaStreamCaptureModeThreadLocal));
-    for (int number = 0; number < calls; ++number) {
-        call(worker, what, from, to, all, comm, stream.use());
-    }
-    PROBE_CHECK(cudaStreamEndCapture(stream.use(), &graph));
-    PROBE_CHECK(cudaGraphInstantiate(&runnable, graph, 0));
+    CallGraph graph(stream, [&](cudaStream_t on) {
+        for (int number = 0; number < calls; ++number) call(worker, what, from, to, all, comm, on);
+    });
     const int replays = bytes > (16u << 20) ? 1 : 5;
     std::vector<double> times;
     for (int round = -2; round < (worker.quick() ? 3 : 9); ++round) {
         Timer timer(stream);
         // The first replay lets the ranks meet.
-        PROBE_CHECK(cudaGraphLaunch(runnable, stream.use()));
+        graph.launch();
         timer.start();
-        for (int replay = 0; replay < replays; ++replay) {
-            PROBE_CHECK(cudaGraphLaunch(runnable, stream.use()));
-        }
+        for (int replay = 0; replay < replays; ++replay) graph.launch();
         timer.stop();
         const double us = timer.us();
         if (round >= 0) times.push_back(us / replays / calls);
     }
-    cudaGraphExecDestroy(runnable);
-    cudaGraphDestroy(graph);
     return line_of(worker, what, bytes, calls, times);
 }
 
@@ -171,10 +138,10 @@ void time_all(const Worker& worker) {
     Buffer<uint16_t> from(worker.rank, Home::device, most), to(worker.rank, Home::device, most);
     const std::vector<uint16_t> values(most, bf16(float(worker.rank + 1)));
     to_gpu(from.get(), values.data(), most);
-    NcclComm comm = nullptr;
-    worker.nccl.check(worker.nccl.comm_init_rank(&comm, worker.ranks, share_id(worker), worker.rank),
-                      "ncclCommInitRank");
+    NcclComm comm = join(worker);
     std::string lines;
+    // Of NCCL 2.28.9 such sends of 4 MB did not end in a minute.
+    const bool by_engines = std::strstr(worker.setting.more, "USE_CUDA_MEMCPY") != nullptr;
     for (const Collective& what : collectives) {
         // Forced trees exist for sums of all only; a setting of a protocol holds for the others too.
         const bool forced = worker.setting.algorithm[0] != '\0';
@@ -182,10 +149,12 @@ void time_all(const Worker& worker) {
         const std::string name = what.name;
         if (tree && name != "all_reduce") continue;
         if (forced && name == "all_to_all") continue;
+        if (worker.setting.calls == NcclCalls::sends && name != "all_to_all") continue;
         for (size_t bytes : every) {
             if (bytes % (2 * size_t(worker.ranks)) != 0) continue;
+            if (by_engines && name == "all_to_all" && bytes > (1u << 20)) continue;
             lines += time_one(worker, what, bytes, comm, stream, from.get(), to.get());
-            if (worker.rank == 0) write_file(worker.base + ".csv", lines);
+            if (worker.rank == 0) write_file(worker.file(), lines);
         }
     }
     worker.nccl.check(worker.nccl.comm_destroy(comm), "ncclCommDestroy");
@@ -291,19 +260,43 @@ void trace_all(const Worker& worker) {
         }
         if (worker.quick()) break;
     }
-    write_file(worker.base + ".csv", context.traces);
+    write_file(worker.file(), context.traces);
     for (NcclComm comm : comms) worker.nccl.comm_destroy(comm);
 }
 
 }  // namespace
 
+static NcclId share_id(const Worker& worker) {
+    NcclId id = {};
+    const std::string path = worker.base + ".id";
+    if (worker.rank == 0) {
+        worker.nccl.check(worker.nccl.get_unique_id(&id), "ncclGetUniqueId");
+        write_file(path, std::string(id.bytes, sizeof id.bytes));
+        return id;
+    }
+    for (int looks = 0; looks < 30000; ++looks) {
+        std::ifstream file(path, std::ios::binary);
+        if (file.read(id.bytes, sizeof id.bytes)) return id;
+        usleep(1000);
+    }
+    throw std::runtime_error("rank 0 never wrote the communicator's id");
+}
+
+NcclComm join(const Worker& worker) {
+    NcclComm comm = nullptr;
+    worker.nccl.check(worker.nccl.comm_init_rank(&comm, worker.ranks, share_id(worker), worker.rank),
+                      "ncclCommInitRank");
+    return comm;
+}
+
 int nccl_worker(const std::vector<std::string>& arguments) {
-    if (arguments.size() != 7) return 2;
+    if (arguments.size() != 8) return 2;
     try {
-        Worker worker = {open_nccl(), nccl_settings[std::atoi(arguments[2].c_str())],
-                         std::atoi(arguments[3].c_str()), std::atoi(arguments[4].c_str()),
-                         arguments[5], arguments[6]};
-        arguments[1] == "trace" ? trace_all(worker) : time_all(worker);
+        const std::string mode = arguments[1];
+        Worker worker = {open_nccl(), *find_setting(arguments[2], std::atoi(arguments[3].c_str())),
+                         std::atoi(arguments[4].c_str()), std::atoi(arguments[5].c_str()),
+                         arguments[6], arguments[7]};
+        mode == "trace" ? trace_all(worker) : mode == "beside" ? beside_all(worker) : time_all(worker);
         return 0;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "probe: NCCL worker: %s\n", error.what());

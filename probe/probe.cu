@@ -20,33 +20,50 @@ namespace {
 
 void on_signal(int) { interrupted = 1; }
 
-// In the order in which they are asked: what everything else rests on first.
+// In the order in which they are asked: what few streams may have been made for, then what everything
+// else rests on.
 const Question questions[] = {
+    {"launches", "kernels launched, in graphs, dependent", 1, false, ask_launches},
+    {"copies", "copy engines by size and direction", 1, false, ask_copies},
+    {"crowded", "graphs and small copies once many streams were made", 1, false, ask_crowded},
     {"latency", "dependent reads of own, host and peer memory", 1, false, ask_latency},
     {"flags", "a flag there and back", 1, false, ask_flags},
     {"fences", "fences with stores under way", 1, false, ask_fences},
     {"lines", "spread of single reads, polls, reads of one line by several SMs", 1, false, ask_lines},
-    {"launches", "kernels launched, in graphs, dependent", 1, false, ask_launches},
     {"load", "latency under reads and writes", 1, false, ask_load},
     {"shares", "two groups on one link", 1, false, ask_shares},
     {"streams", "loads and stores by threads, blocks and width", 1, false, ask_streams},
-    {"copies", "copy engines by size and direction", 1, false, ask_copies},
     {"host_streams", "GPUs beside each other on the host's memory", 1, false, ask_host_streams},
     {"patterns", "several flows between GPUs", 2, true, ask_patterns},
     {"virtual_ranks", "our all-reduces between ranks of one GPU", 1, false, ask_virtual_ranks},
     {"ranks", "our all-reduces between GPUs", 2, false, ask_ranks},
     {"traces", "calls of a step with arrivals, rank by rank", 2, false, ask_traces},
+    {"beside", "reads and NCCL's calls beside copies", 1, false, ask_beside},
     {"nccl", "NCCL by collective, size, algorithm and protocol", 2, false, ask_nccl},
+    {"nccl_hops", "NCCL by copy engines; sends by protocol and channels", 2, false, ask_nccl_hops},
 };
 
 bool chosen(const Options& options, const Question& question) {
     const std::string name = question.name;
-    if (name == "nccl" && !options.nccl) return false;
+    if (name.rfind("nccl", 0) == 0 && !options.nccl) return false;
     if (options.only.empty()) return true;
     for (const std::string& part : options.only) {
         if (name.find(part) != std::string::npos) return true;
     }
     return false;
+}
+
+// Every part of --only names a question: a slip would measure nothing and say "complete".
+void check_names(const Options& options) {
+    for (const std::string& part : options.only) {
+        bool known = false;
+        std::string names;
+        for (const Question& question : questions) {
+            known = known || std::string(question.name).find(part) != std::string::npos;
+            names += std::string(names.empty() ? "" : ", ") + question.name;
+        }
+        if (!known) throw UsageError("no question is named `" + part + "`; there are " + names);
+    }
 }
 
 // What became of one question, and whether the next can be asked.
@@ -69,6 +86,8 @@ Answer ask(Context& context, const Question& question) {
         return {"done"};
     } catch (const Interrupted&) {
         return {"partial: interrupted", false};
+    } catch (const Absent& what) {
+        return {std::string("not here: ") + what.what()};
     } catch (const NotHere& reason) {
         return {std::string("partial: ") + reason.what()};
     } catch (const CudaError& error) {
@@ -167,6 +186,7 @@ int main(int count, char** values) {
     try {
         const Options options = parse_options(arguments);
         if (options.help) return std::fputs(usage(), stdout) < 0;
+        check_names(options);
         if (options.list) {
             for (const Question& question : questions) {
                 std::printf("%-14s %s\n", question.name, question.about);

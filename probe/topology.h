@@ -107,15 +107,21 @@ inline Express express(const std::vector<uint8_t>& config) {
 }
 
 // One flow of a pattern.
+// From one memory to another: of a GPU, or the host's (-1).
 struct Flow {
     int from, to;
+    // Whose copy engine moves it: the sender's, or the receiver's where the host sends.
+    int engine() const { return from < 0 ? to : from; }
 };
+
+// A memory as a row names it.
+inline std::string memory_name(int gpu) { return gpu < 0 ? "host" : std::to_string(gpu); }
 
 inline std::string flow_text(const std::vector<Flow>& flows) {
     std::string out;
     for (const Flow& flow : flows) {
         if (!out.empty()) out += '+';
-        out += std::to_string(flow.from) + ">" + std::to_string(flow.to);
+        out += memory_name(flow.from) + ">" + memory_name(flow.to);
     }
     return out;
 }

@@ -1,12 +1,9 @@
 //! `h200-two-host-links`: two GPUs that meet in host memory.
 
-use super::nvlink_pair::{CHANNELS_BY_HOST, LL_MAX_BY_HOST};
 use super::{About, Sink, ranks};
-use crate::algorithm::{Implementation, Protocol};
 use crate::error::Result;
-use crate::measurement::table::{Row, with_header, without_header};
-use crate::measurement::{Carrier, Copy, KernelCall, Load, LoadKind, Memory, Pair, Run};
-use crate::workload::{Beside, Traffic};
+use crate::measurement::table::{Row, without_header};
+use crate::measurement::{Carrier, Copy, Load, LoadKind, Memory, Pair, Run};
 
 /// Blocks and threads of `host_streams`, from the folder's README.md.
 const STREAM_BLOCKS: u32 = 32;
@@ -123,49 +120,4 @@ fn copy_engines(sink: &mut Sink, row: &Row) -> Result<()> {
     let about = about.note("rate a GPU times GPUs");
     sink.add(row, about, Run::Copies(copies), 0, (rate, "GB/s"));
     Ok(())
-}
-
-/// All of `interference.csv`: NCCL's all-reduce by host memory beside copies that do not end.
-pub(super) fn interference(sink: &mut Sink, file: &str, text: &str) -> Result<()> {
-    for row in with_header(file, text)? {
-        let copies = row.column("copies_beside")?;
-        let (experiment, beside) = beside(&row, copies)?;
-        let bytes = u64::from(row.count(row.column("bytes")?)?);
-        let ranks = row.count(row.column("ranks")?)?;
-        let protocol = if bytes <= LL_MAX_BY_HOST { Protocol::Ll } else { Protocol::Simple };
-        let gpus = (0..ranks).collect();
-        let run = Run::Collective(KernelCall {
-            protocol,
-            blocks: Some(CHANNELS_BY_HOST),
-            carrier: Carrier::Host,
-            beside,
-            ..KernelCall::all_reduce("ring", Implementation::Nccl, gpus, bytes)
-        });
-        let about = About::new(experiment, format!("{copies} {bytes} B"));
-        let about = about.note("assumed: LL up to 256 KiB, then Simple");
-        sink.add(&row, about, run, 0, (row.number(row.column("median_us")?)?, "us"));
-    }
-    Ok(())
-}
-
-/// What the word of a row stands for: `h2d_all`, `both_gpu0`.
-fn beside(row: &Row, copies: &str) -> Result<(&'static str, Vec<Beside>)> {
-    let wrong = || row.wrong(format!("there are no copies `{copies}`"));
-    if copies == "none" {
-        return Ok(("NCCL beside nothing", Vec::new()));
-    }
-    let (way, whose) = copies.split_once('_').ok_or_else(wrong)?;
-    let gpus = match whose {
-        "all" => Vec::new(),
-        "gpu0" => vec![0],
-        _ => return Err(wrong()),
-    };
-    let (experiment, traffic) = match way {
-        "h2d" => ("NCCL beside copies one way", vec![Traffic::H2d]),
-        "d2h" => ("NCCL beside copies one way", vec![Traffic::D2h]),
-        "both" => ("NCCL beside copies both ways", vec![Traffic::H2d, Traffic::D2h]),
-        _ => return Err(wrong()),
-    };
-    let beside = traffic.into_iter().map(|traffic| Beside { traffic, gpus: gpus.clone() });
-    Ok((experiment, beside.collect()))
 }

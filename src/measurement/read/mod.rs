@@ -1,5 +1,6 @@
 //! One reader a file format; all of them fill a [`Sink`].
 
+mod beside;
 mod collective;
 mod contention;
 mod host_links;
@@ -136,9 +137,7 @@ impl Sink {
             ("h200-one-link", "probe2.csv") => one_link::probe2(self, file, text),
             ("h200-nvlink-pair", "probe.csv") => nvlink_pair::probe(self, file, text),
             ("h200-nvlink-pair", "nccl.csv") => nvlink_pair::nccl(self, file, text),
-            ("h200-two-host-links", "interference.csv") => {
-                host_links::interference(self, file, text)
-            }
+            ("h200-two-host-links", "interference.csv") => beside::interference(self, file, text),
             ("h200-two-host-links", "probe.csv") => host_links::probe(self, file, text),
             (_, "observations.csv") => standard::read(self, file, text),
             (_, "raw/latency_tiers.csv") => tiers::read(self, file, text),

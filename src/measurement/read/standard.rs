@@ -1,6 +1,6 @@
 //! `observations.csv`: the columns that all public machines share (`measured/README.md`).
 
-use super::{About, SET_ASIDE, Sink, collective, probe};
+use super::{About, SET_ASIDE, Sink, beside, collective, probe};
 use crate::error::Result;
 use crate::measurement::table::{Row, with_header_or_fault};
 use crate::measurement::{Copy, Memory, Pair, Run};
@@ -73,6 +73,8 @@ pub(super) fn read(sink: &mut Sink, file: &str, text: &str) -> Result<()> {
 fn unsound(row: &Row) -> Result<Option<String>> {
     let (metric, unit) = (row.column("metric")?, row.column("unit")?);
     let wanted: &[&str] = match metric {
+        // Fences, polls and lines of the probe are short.
+        "time" if probe::wrote(row)? => &["us", "ns"],
         "time" => &["us"],
         "latency" => &["us", "ns"],
         "bandwidth" | "bus_bandwidth" | "algorithm_bandwidth" => &["GB/s", "GBps"],
@@ -96,6 +98,9 @@ fn one(sink: &mut Sink, row: &Row) -> Result<()> {
     if let Some(reason) = unusable(&told) {
         sink.skip(row, reason);
         return Ok(());
+    }
+    if row.column("experiment")? == "beside" {
+        return beside::probe(sink, row);
     }
     if probe::wrote(row)? {
         return probe::read(sink, row);
