@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use clap::Args;
 
+use super::calibrate_alone::{self as alone, Asked};
 use super::check::Rows;
 use super::output::{Failure, Outcome, Output, pretty};
 use crate::error::{Error, Result};
@@ -17,8 +18,14 @@ use crate::validation::read::{Read, observations};
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// Constants to fit: class/device/name,.. such as gpu/rtx-4090/stream_launch (`simulate
-    /// constants` lists them).
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',', required = true)]
+    /// constants` lists them). Left out: all that a folder of the probe tells of its machine, from
+    /// neutral priors, in stages (docs/probe.md).
+    #[arg(
+        long,
+        value_name = "NAME,..",
+        value_delimiter = ',',
+        required_unless_present = "measured"
+    )]
     fit: Vec<String>,
     /// Which measurements, and the constants to start from.
     #[command(flatten)]
@@ -47,6 +54,10 @@ const ROWS_MAX: usize = 2000;
 /// Fits and prints.
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
     let wanted = options.rows.wanted()?;
+    if let (Some((folder, topology)), []) = (&wanted.own, &options.fit[..]) {
+        let asked = Asked { folder, topology, out: options.out.as_deref(), json: options.json };
+        return alone::run(&asked, &wanted, output);
+    }
     let start = &wanted.calibration;
     let names: Vec<Name> =
         options.fit.iter().map(|name| find(start, name)).collect::<Result<_>>()?;
@@ -151,7 +162,7 @@ fn text(fit: &Fit, skipped: usize, small: usize) -> String {
 }
 
 /// Four digits.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     if value >= 1000.0 { format!("{value:.0}") } else { format!("{value:.4}")[..5].to_owned() }
 }
 

@@ -46,8 +46,8 @@ pub(super) struct Rows {
     experiment: Option<String>,
     /// A folder of your own observations (`measured/README.md` tells the form), or the log of a
     /// benchmark such as nccl-tests, instead of those that come with the program.
-    #[arg(long, value_name = "FOLDER|LOG")]
-    measured: Option<String>,
+    #[arg(long, visible_alias = "from", value_name = "FOLDER|LOG")]
+    pub(super) measured: Option<String>,
     /// The machine on which they were taken; left out: topology.json of that folder.
     #[arg(long, value_name = "FILE|NAME", requires = "measured")]
     topo: Option<String>,

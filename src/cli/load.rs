@@ -4,6 +4,7 @@ use super::arguments::{ConstantsFrom, Machine};
 use crate::error::{Error, Result};
 use crate::fabric::{Calibration, DeviceClass, hardware};
 use crate::input::{Loaded, Stated, calibration_json, embedded, load_machine, topology_json};
+use crate::measurement::library;
 use crate::suggestion::did_you_mean;
 use crate::topology::Topology;
 use crate::topology::link::Pcie;
@@ -89,13 +90,16 @@ pub(super) fn calibration(from: &ConstantsFrom) -> Result<Calibration> {
 }
 
 /// A folder of observations or a log with the topology that they were taken on; of a folder its own
-/// `topology.json` unless one is named.
+/// `topology.json` unless one is named, and of a folder of ours that of its machine.
 pub(super) fn measured(folder: &str, topo: Option<&str>) -> Result<(String, String)> {
-    let own = std::path::Path::new(folder).join("topology.json");
-    let topology = match topo {
-        Some(name) => name.to_owned(),
-        None if own.is_file() => own.display().to_string(),
-        None => {
+    let path = std::path::Path::new(folder);
+    let own = path.join("topology.json");
+    let ours = |machine: &&library::Machine| path.file_name().is_some_and(|n| n == machine.name);
+    let topology = match (topo, library::MACHINES.iter().find(ours)) {
+        (Some(name), _) => name.to_owned(),
+        (None, _) if own.is_file() => own.display().to_string(),
+        (None, Some(machine)) => machine.topology.to_owned(),
+        (None, None) => {
             return Err(Error::request(
                 format!("which machine was {folder} taken on?"),
                 "name it with --topo, or put its topology.json into the folder",

@@ -3,6 +3,7 @@
 mod arguments;
 mod ask;
 mod calibrate;
+mod calibrate_alone;
 mod check;
 mod choose;
 mod compare;

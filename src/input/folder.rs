@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::read_text;
 use crate::error::{Error, Result};
+use crate::measurement::table::{Row, with_header};
 use crate::measurement::trace::{Trace, parse_traces};
 use crate::measurement::{Record, read_tables};
 
@@ -30,6 +31,15 @@ pub fn observations(folder: &str, topology: &str) -> Result<Record> {
     let files: Vec<(&str, &str)> =
         texts.iter().map(|(file, text)| (*file, text.as_str())).collect();
     read_tables(name, topology, &files)
+}
+
+/// Reads the rows of `observations.csv` as they stand.
+///
+/// # Errors
+/// [`Error::Read`] when there is none, [`Error::Input`] for a malformed row.
+pub fn rows(folder: &str) -> Result<Vec<Row>> {
+    let help = "the probe writes observations.csv; docs/probe.md says how";
+    with_header("observations.csv", &table(Path::new(folder), TABLES[0], help)?)
 }
 
 /// Reads the traces of a folder that the probe wrote; the version of NCCL stands in `system.json`.

@@ -31,6 +31,10 @@ pub struct Fitted {
     pub before: f64,
     /// After; as before where the rows do not tell.
     pub after: f64,
+    /// Where all is likeliest, told or not: of constants that the rows tell only together, each has its
+    /// share by the priors.
+    #[serde(skip)]
+    pub likeliest: f64,
     /// Lower end of the 80 % interval.
     pub low: f64,
     /// Upper end of the 80 % interval.
@@ -234,6 +238,25 @@ pub fn fit(
     names: &[Name],
     start: &Calibration,
 ) -> Result<Fit> {
+    let prior = |(class, device, name): &Name| {
+        let constant = start.constant(*class, device, name)?;
+        Ok(PRIOR * relative_uncertainty(constant.confidence))
+    };
+    let priors = names.iter().map(prior).collect::<Result<Vec<f64>>>()?;
+    fit_with_priors(rows, held_out, names, priors, start)
+}
+
+/// As [`fit`], with a prior of each constant: one standard deviation of its logarithm.
+///
+/// # Errors
+/// As [`fit`].
+pub fn fit_with_priors(
+    rows: &[Observation],
+    held_out: &[Observation],
+    names: &[Name],
+    priors: Vec<f64>,
+    start: &Calibration,
+) -> Result<Fit> {
     // Rows without a prediction say nothing of constants.
     let known = rows.iter().zip(predict(rows, start)?);
     let known = known.filter_map(|(row, p)| Some((row.clone(), residual(row, p?))));
@@ -241,7 +264,7 @@ pub fn fit(
     if rows.is_empty() {
         return Err(Error::request("there is no row to fit to", "choose other observations"));
     }
-    let (mut values, mut priors) = (Vec::new(), Vec::new());
+    let mut values = Vec::new();
     for (class, device, name) in names {
         let constant = start.constant(*class, device, name)?;
         if constant.value <= 0.0 {
@@ -249,7 +272,6 @@ pub fn fit(
             return Err(Error::request(message, "a logarithm cannot be fitted to it"));
         }
         values.push(constant.value);
-        priors.push(PRIOR * relative_uncertainty(constant.confidence));
     }
     let problem = Problem { rows: &rows, names, start, values, priors };
     let (moves, covariance, rounds) = descend(&problem, before.clone())?;
@@ -269,6 +291,7 @@ pub fn fit(
             unit: start.constant(*class, device, name)?.unit.clone(),
             before: value,
             after,
+            likeliest: value * moves[index].exp(),
             low: after / factor,
             high: after * factor,
             identifiable,
@@ -278,10 +301,7 @@ pub fn fit(
     let fitted = effect(&before, &residuals(&rows, &calibration)?);
     let held_out = match held_out.is_empty() {
         true => None,
-        false => {
-            let at = |calibration| residuals(held_out, calibration);
-            Some(effect(&at(start)?, &at(&calibration)?))
-        }
+        false => Some(compared(held_out, start, &calibration)?),
     };
     Ok(Fit { constants, fitted, held_out, rounds, calibration })
 }
@@ -329,6 +349,14 @@ fn descend(problem: &Problem<'_>, mut now: Vec<f64>) -> Result<(Vec<f64>, Vec<Ve
         }
     }
     Ok((moves, solve(&units, &units), ROUNDS))
+}
+
+/// Errors of these rows by some constants and by others.
+///
+/// # Errors
+/// Unknown topologies.
+pub fn compared(rows: &[Observation], before: &Calibration, after: &Calibration) -> Result<Effect> {
+    Ok(effect(&residuals(rows, before)?, &residuals(rows, after)?))
 }
 
 /// What a fit does to these residuals: those of rows that have a prediction both times.

@@ -20,6 +20,7 @@ pub mod replay;
 mod residual;
 mod row;
 mod score;
+pub mod stages;
 pub mod summary;
 pub mod target;
 pub mod tolerance;

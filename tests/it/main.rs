@@ -1,5 +1,6 @@
 //! One binary for all integration tests, a module a question.
 
+mod alone;
 mod arrival;
 mod ask;
 mod bad_input;
