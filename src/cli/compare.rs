@@ -64,6 +64,10 @@ fn compare(
 ) -> std::result::Result<Outcome, Failure> {
     refuse(options)?;
     let edits = parse_edits(&edit_texts(&options.what_if)?)?;
+    if edits.is_empty() && !options.what_if.is_empty() {
+        let help = "such as --what-if p2p=off; `simulate edits` lists them";
+        return Err(Error::request("--what-if names no edit", help).into());
+    }
     let calibration = load::calibration(&options.machine.constants)?;
     let mut notes = Vec::new();
     let scenario = scenario(options, &mut notes)?;

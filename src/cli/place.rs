@@ -20,7 +20,7 @@ use crate::sweep::sizes::Sizes;
 use crate::sweep::wiring::wirings;
 use crate::topology::Topology;
 use crate::units::parse_size;
-use crate::workload::Scenario;
+use crate::workload::{Scenario, size_fault};
 
 /// Options of `place`.
 #[derive(Debug, Args)]
@@ -104,6 +104,9 @@ fn asked(options: &PlaceOptions, count: usize) -> Result<(usize, u64)> {
             format!("{ranks} ranks have no place: the machine has {count} GPUs"),
             "two ranks or more, one a GPU",
         ));
+    }
+    if let Some(fault) = size_fault(options.bytes, "--bytes") {
+        return Err(Error::request(format!("--bytes: {}", fault.message), fault.help));
     }
     Ok((ranks, Collective::AllReduce.round_up(options.bytes, ranks)))
 }

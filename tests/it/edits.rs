@@ -95,6 +95,24 @@ fn a_second_socket_takes_half_of_the_gpus() {
 }
 
 #[test]
+fn a_socket_and_an_uplink_can_be_taken_away() {
+    let moved = ["move:vs2=root0", "move:vs3=root1", "socket:cpu1=none"];
+    let one = edited("rtxpro6000x8", &moved).expect("fine").topology;
+    assert_eq!((one.sockets().len(), one.path_type(0, 7).to_string()), (1, "NODE".to_owned()));
+    assert!(one.find("mem1").is_none() && one.find("root2").is_none());
+    refused("rtxpro6000x8", &["socket:cpu1=none"], "`vs2` hangs on `root2` of it");
+    refused("rtxpro6000x8-flat", &["socket:cpu0=none"], "it is the only socket");
+    // There and back again.
+    let there = ["root:root2=cpu0", "partition:sw1=root2", "partition:sw1.2=none"];
+    let back = edited("rtxpro6000x8-flat", &there).expect("fine").topology;
+    let pix = |topology: &collsim::topology::Topology| topology.path_type(4, 7).to_string();
+    assert_eq!((pix(&back), back.find("sw1.2")), ("PIX".to_owned(), None));
+    let joined = edited("rtxpro6000x8", &["partition:vs1=none"]).expect("fine").topology;
+    assert_eq!(joined.path_type(0, 3).to_string(), "PIX");
+    refused("rtxpro6000x8-flat", &["partition:sw1=none"], "no virtual switch of a chip");
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_the_reason() {
     let wide = ["gpu:gpu8=rtx-pro-6000@sw0", "gpu:gpu9=rtx-pro-6000@sw0"];
     refused("rtxpro6000x8-flat", &wide, "lanes");
@@ -170,6 +188,10 @@ fn a_comparison_says_before_after_and_difference() {
     assert!(change > 0.5, "half of the wires: {change}");
     let refused = run(&["--what-if", "p2p=on", "--explain"]);
     assert_eq!(refused.code, 2, "{}", refused.err);
+    for none in ["", ";;"] {
+        let run = run(&["--what-if", none]);
+        assert!(run.code == 2 && run.err.contains("--what-if names no edit"), "{}", run.err);
+    }
     let list = simulate(&["edits"]);
     assert!(kinds().iter().all(|kind| list.out.contains(kind.1)), "{}", list.out);
 }

@@ -118,6 +118,8 @@ fn what_has_no_place_is_refused() {
     refused(&["rtxpro6000x8-flat", "--ranks", "9"], "9 ranks have no place");
     refused(&["rtxpro6000x8-flat", "--ranks", "1", "--wiring"], "1 ranks have no place");
     refused(&["rtxpro6000x8-flat", "--bytes", "some"], "some");
+    refused(&["rtxpro6000x8-flat", "--bytes", "0"], "0 bytes are out of range");
+    refused(&["rtxpro6000x8-flat", "--bytes", "2000G", "--wiring"], "is too large");
     let none = ["--topo", "rtxpro6000x8", "--what-if", "islands=0-3/4-6", "--algo", "island_push"];
     let run = simulate(&none);
     assert!(run.code == 2 && run.err.contains("islands name every rank once"), "{}", run.err);

@@ -1,18 +1,21 @@
 //! `partition`: a switch chip cut into two virtual switches, each with an uplink of its own.
 
 use super::link::Wanted;
-use super::{Edit, Kind, hang, holds_devices, node, uplink};
+use super::{Edit, Kind, hang, holds_devices, node, remove, uplink};
 use crate::error::Result;
 use crate::topology::{LinkKind, Node, NodeId, NodeKind, Topology};
 
 pub(super) const KIND: Kind<Topology> = Kind {
     name: "partition",
-    form: "partition:SWITCH=ABOVE[,gen5x16]",
-    what: "a second uplink: half of what hangs below goes to SWITCH.2, which hangs below ABOVE",
+    form: "partition:SWITCH=ABOVE[,gen5x16] | none",
+    what: "a second uplink: half of what hangs below goes to SWITCH.2, below ABOVE; or one less",
     apply,
 };
 
 fn apply(topology: &mut Topology, edit: &Edit) -> Result<String> {
+    if edit.to == "none" {
+        return join(topology, edit);
+    }
     let (above, link) = match edit.to.split_once(',') {
         Some((above, link)) => (above.trim(), Wanted::parse(edit, link)?),
         None => (edit.to.as_str(), Wanted::Pcie { generation: None, width: None }),
@@ -65,4 +68,32 @@ fn apply(topology: &mut Topology, edit: &Edit) -> Result<String> {
         edit.of,
         topology.id(above)
     ))
+}
+
+/// An uplink less: what hung below it hangs below another virtual switch of the chip.
+fn join(topology: &mut Topology, edit: &Edit) -> Result<String> {
+    let id = node(topology, edit, &edit.of)?;
+    let chip = match topology.kind(id) {
+        NodeKind::PcieSwitch(switch) => switch.chip.clone(),
+        _ => None,
+    };
+    let mate = topology.ids_where(
+        |kind| matches!(kind, NodeKind::PcieSwitch(other) if chip.is_some() && other.chip == chip),
+    );
+    let (Some(mate), Some(up)) = (mate.into_iter().find(|&mate| mate != id), uplink(topology, id))
+    else {
+        return Err(edit.refused("it is no virtual switch of a chip with several uplinks", ""));
+    };
+    for (index, link) in topology.links.iter_mut().enumerate() {
+        if index != up && matches!(link.kind, LinkKind::Pcie(_)) {
+            for end in [&mut link.a, &mut link.b] {
+                if *end == id {
+                    *end = mate;
+                }
+            }
+        }
+    }
+    let told = format!("{} less, what hung below it hangs below {}", edit.of, topology.id(mate));
+    remove(topology, id);
+    Ok(told)
 }

@@ -1,7 +1,7 @@
 //! `socket`: a second CPU with its memory and root ports.
 
 use super::link::Wanted;
-use super::{Edit, Kind};
+use super::{Edit, Kind, node, remove};
 use crate::error::Result;
 use crate::topology::link::{Upi, Xgmi};
 use crate::topology::{
@@ -10,8 +10,8 @@ use crate::topology::{
 
 pub(super) const KIND: Kind<Topology> = Kind {
     name: "socket",
-    form: "socket:NAME=MODEL,xgmi4@32 | MODEL,upi3@16",
-    what: "a socket more with memory NAME.mem and root ports NAME.root0 to NAME.root7",
+    form: "socket:NAME=MODEL,xgmi4@32 | MODEL,upi3@16 | none",
+    what: "a socket more with memory NAME.mem and root ports NAME.root0 to NAME.root7, or one less",
     apply,
 };
 
@@ -20,6 +20,9 @@ const ROOTS: u8 = 8;
 
 fn apply(topology: &mut Topology, edit: &Edit) -> Result<String> {
     let form = || format!("write {}", KIND.form);
+    if edit.to == "none" {
+        return take(topology, edit);
+    }
     let Some((model, link)) = edit.to.split_once(',') else {
         return Err(edit.refused("how is it joined to the other socket?", form()));
     };
@@ -67,4 +70,38 @@ fn apply(topology: &mut Topology, edit: &Edit) -> Result<String> {
         topology.links.push(Link { a: other, b: socket, kind });
     }
     Ok(format!("socket {name} more, joined by {}, with {ROOTS} root ports", kind.label()))
+}
+
+/// One less, with its memory and root ports. What hangs on these has to be moved before.
+fn take(topology: &mut Topology, edit: &Edit) -> Result<String> {
+    let id = node(topology, edit, &edit.of)?;
+    if !matches!(topology.kind(id), NodeKind::Socket(_)) {
+        return Err(edit.refused(format!("it is a {}", topology.kind(id).word()), ""));
+    }
+    if topology.sockets().len() == 1 {
+        return Err(edit.refused("it is the only socket", ""));
+    }
+    let own = |topology: &Topology| {
+        let parts = topology.ids_where(|kind| match kind {
+            NodeKind::HostBridge(bridge) => bridge.socket == edit.of,
+            NodeKind::HostMemory(memory) => memory.socket == edit.of,
+            _ => false,
+        });
+        parts.into_iter().map(|id| topology.id(id).to_owned()).collect::<Vec<String>>()
+    };
+    let parts = own(topology);
+    for link in topology.links.iter().filter(|link| matches!(link.kind, LinkKind::Pcie(_))) {
+        let (a, b) = (topology.id(link.a).to_owned(), topology.id(link.b).to_owned());
+        if let Some((part, device)) = [(&a, &b), (&b, &a)].into_iter().find(|p| parts.contains(p.0))
+        {
+            let reason = format!("`{device}` hangs on `{part}` of it");
+            return Err(edit.refused(reason, format!("move it first: move:{device}=..")));
+        }
+    }
+    for name in parts.iter().chain([&edit.of]) {
+        if let Some(id) = topology.find(name) {
+            remove(topology, id);
+        }
+    }
+    Ok(format!("socket {} less, with {}", edit.of, parts.join(", ")))
 }
