@@ -48,9 +48,13 @@ pub fn page(comparison: &Comparison, told: &[(String, String)], format: TableFor
 }
 
 fn head(out: &mut String, comparison: &Comparison, told: &[(String, String)]) {
-    for (word, side) in [("before", &comparison.before), ("after ", &comparison.after)] {
-        let _ = writeln!(out, "{word}  {}: {}", side.name, side.machine.topology.title);
-    }
+    let (before, after) = (&comparison.before, &comparison.after);
+    let title = &before.machine.topology.title;
+    let _ = writeln!(out, "before  {}: {title}", before.name);
+    // The title of a machine is that of its file, which an edited machine may not be any more.
+    let own = Some(&after.machine.topology.title).filter(|own| *own != title);
+    let own = own.map_or(String::new(), |own| format!(": {own}"));
+    let _ = writeln!(out, "after   {}{own}", after.name);
     for (edit, what) in told {
         let _ = writeln!(out, "        {edit}   ({what})");
     }
