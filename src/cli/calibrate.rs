@@ -20,12 +20,7 @@ pub(super) struct Options {
     /// Constants to fit: class/device/name,.. such as gpu/rtx-4090/stream_launch (`simulate
     /// constants` lists them). Left out: all that a folder of the probe tells of its machine, from
     /// neutral priors, in stages (docs/probe.md).
-    #[arg(
-        long,
-        value_name = "NAME,..",
-        value_delimiter = ',',
-        required_unless_present = "measured"
-    )]
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     fit: Vec<String>,
     /// Which measurements, and the constants to start from.
     #[command(flatten)]
@@ -54,6 +49,13 @@ const ROWS_MAX: usize = 2000;
 /// Fits and prints.
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
     let wanted = options.rows.wanted()?;
+    if options.fit.is_empty() && wanted.own.is_none() {
+        return Err(Error::request(
+            "what shall be fitted?",
+            "name constants with --fit, or give a folder that the probe wrote with --from",
+        )
+        .into());
+    }
     if let (Some((folder, topology)), []) = (&wanted.own, &options.fit[..]) {
         let asked = Asked { folder, topology, out: options.out.as_deref(), json: options.json };
         return alone::run(&asked, &wanted, output);

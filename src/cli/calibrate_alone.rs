@@ -106,16 +106,16 @@ fn text(told: &Alone) -> String {
 fn source(constant: &Told, folder: &str) -> String {
     match constant.how {
         How::Read => {
-            format!("simulate calibrate --from {folder}: read from {} rows", constant.stage)
+            format!("simulate calibrate, {folder} alone: read from {} rows", constant.stage)
         }
         How::Fitted => format!(
-            "simulate calibrate --from {folder}: {}; 80 % interval {} to {}",
+            "simulate calibrate, {folder} alone: {}; 80 % interval {} to {}",
             constant.stage,
             short(constant.low),
             short(constant.high)
         ),
         How::Shared => format!(
-            "simulate calibrate --from {folder}: {}, told only together with others",
+            "simulate calibrate, {folder} alone: {}, told only together with others",
             constant.stage
         ),
         How::Untold => "neutral guess of calibration/probe-stages.json: no row tells it".to_owned(),
