@@ -49,7 +49,9 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         class == DeviceClass::Socket && name.starts_with("socket_")
     }),
     mechanism("root complex", |class, _| class == DeviceClass::Socket),
-    mechanism("link rate", |class, name| class == DeviceClass::Link && name == "usable"),
+    mechanism("link rate", |class, name| {
+        class == DeviceClass::Nic || class == DeviceClass::Link && name == "usable"
+    }),
     mechanism("switches and wires", |class, name| {
         let of_switch = name == "traversal";
         class == DeviceClass::Link || class == DeviceClass::Switch || of_switch

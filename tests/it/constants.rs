@@ -19,7 +19,7 @@ const TRACES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/measured/h200x2-probe
 type Line<'a> = (&'a str, Vec<&'a str>);
 
 /// Commands that predict nothing: they refuse the flag.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 14] = [
     "edits",
     "import",
     "scenarios",
@@ -32,6 +32,7 @@ const OTHERS: [&str; 13] = [
     "sweep status",
     "topo check",
     "topo convert",
+    "trace show",
     "topo list",
 ];
 
