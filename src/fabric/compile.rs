@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::topology::route::{Hop, Router};
-use crate::topology::{LinkKind, NodeId, NodeKind, Topology};
+use crate::topology::{LinkKind, NodeId, NodeKind, QUADRANTS, Topology};
 use crate::units::{Bandwidth, Time};
 
 /// Choices of a compilation.
@@ -66,7 +66,7 @@ struct Build<'a> {
     /// First directed link of each topology link.
     first_link: Vec<u32>,
     /// Directed links (to memory) by memory and quadrant.
-    memory_links: Vec<[Option<LinkId>; 4]>,
+    memory_links: Vec<[Option<LinkId>; QUADRANTS as usize]>,
     path_links: Vec<LinkId>,
     path_start: Vec<u32>,
     path_split: Vec<u16>,
@@ -96,13 +96,10 @@ impl<'a> Build<'a> {
             }
             let shared = match &node.kind {
                 NodeKind::HostBridge(_) => topology.socket_of(NodeId(index as u32)),
-                NodeKind::PcieSwitch(switch) if switch.chip.is_some() => {
-                    topology.ids_where(|kind| {
-                        matches!(kind, NodeKind::PcieSwitch(other) if other.chip == switch.chip)
-                    })
+                NodeKind::PcieSwitch(_) => topology
+                    .chip_of(NodeId(index as u32))
                     .into_iter()
-                    .find(|other| node_of[other.index()] != u32::MAX)
-                }
+                    .find(|other| node_of[other.index()] != u32::MAX),
                 _ => None,
             };
             node_of[index] = match shared {
@@ -118,7 +115,7 @@ impl<'a> Build<'a> {
             calibration,
             node_of,
             node_count: next,
-            memory_links: vec![[None; 4]; memories.len()],
+            memory_links: vec![[None; QUADRANTS as usize]; memories.len()],
             gpus,
             nics,
             memories,
@@ -299,12 +296,8 @@ impl<'a> Build<'a> {
                 &model,
                 "memory_port",
             )?);
-            for quadrant in 0..4_u8 {
-                let used = self.topology.nodes.iter().any(|node| {
-                    matches!(&node.kind, NodeKind::HostBridge(bridge)
-                        if bridge.quadrant == quadrant && bridge.socket == self.topology.id(socket))
-                });
-                if !used {
+            for quadrant in 0..QUADRANTS {
+                if self.topology.bridges_in(self.topology.id(socket), quadrant).is_empty() {
                     continue;
                 }
                 self.memory_links[number][usize::from(quadrant)] = Some(self.links.len() as u32);

@@ -120,6 +120,9 @@ pub struct Socket {
     pub model: String,
 }
 
+/// Quadrants of a socket's I/O die.
+pub const QUADRANTS: u8 = 4;
+
 /// A host bridge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -281,6 +284,22 @@ impl Topology {
     /// Node numbers of the sockets, in order of appearance.
     pub fn sockets(&self) -> Vec<NodeId> {
         self.ids_where(|kind| matches!(kind, NodeKind::Socket(_)))
+    }
+
+    /// Node numbers of the host bridges in a quadrant of a socket.
+    pub fn bridges_in(&self, socket: &str, quadrant: u8) -> Vec<NodeId> {
+        self.ids_where(|kind| {
+            matches!(kind, NodeKind::HostBridge(bridge) if bridge.socket == socket && bridge.quadrant == quadrant)
+        })
+    }
+
+    /// Node numbers of all virtual switches of a switch's chip, itself among them; none where it is no
+    /// switch or a chip of its own.
+    pub fn chip_of(&self, id: NodeId) -> Vec<NodeId> {
+        let NodeKind::PcieSwitch(PcieSwitch { chip: chip @ Some(_), .. }) = self.kind(id) else {
+            return Vec::new();
+        };
+        self.ids_where(|kind| matches!(kind, NodeKind::PcieSwitch(other) if other.chip == *chip))
     }
 
     /// Node numbers of those whose kind satisfies `wanted`.

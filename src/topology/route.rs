@@ -65,11 +65,9 @@ impl<'a> Router<'a> {
                         both(here, socket, (None, ON_CHIP_HOP));
                     }
                 }
-                NodeKind::PcieSwitch(switch) if switch.chip.is_some() => {
-                    for (other, peer) in topology.nodes.iter().enumerate().skip(index + 1) {
-                        if matches!(&peer.kind, NodeKind::PcieSwitch(p) if p.chip == switch.chip) {
-                            both(here, NodeId(other as u32), (None, ON_CHIP_HOP));
-                        }
+                NodeKind::PcieSwitch(_) => {
+                    for other in topology.chip_of(here).into_iter().filter(|&other| other > here) {
+                        both(here, other, (None, ON_CHIP_HOP));
                     }
                 }
                 _ => {}

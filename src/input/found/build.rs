@@ -6,6 +6,7 @@ use super::nodes::{Plan, Sockets};
 use super::tell::{short, tell_differences, title};
 use super::{Devices, Found, Kind, NvLinks, Parent, synthesis};
 use crate::error::{Error, Result};
+use crate::topology::QUADRANTS;
 use crate::topology::link::NvLink;
 use crate::topology::{
     Gpu, HostBridge, HostMemory, Link, LinkKind, Nic, Node, NodeId, NodeKind, NvSwitch, PcieSwitch,
@@ -27,8 +28,6 @@ pub struct Stated {
     pub pcie: Option<(u8, u8)>,
 }
 
-/// Root ports of a socket are spread over so many quadrants.
-const QUADRANTS: usize = 4;
 /// NVSwitches by the generation of their NVLinks.
 const NVSWITCHES: [(u8, &str); 4] =
     [(2, "nvswitch1"), (3, "nvswitch2"), (4, "nvswitch3"), (5, "nvswitch4")];
@@ -218,11 +217,12 @@ impl Builder<'_> {
     }
 
     fn host(&mut self, found: &mut Found, plan: &Plan, sockets: &Sockets) {
-        let mut used = vec![0; sockets.models.len()];
+        let mut next = vec![0; sockets.models.len()];
         for (number, root) in plan.roots.iter().enumerate() {
             let socket = sockets.of(root.numa);
-            let quadrant = (used[socket] % QUADRANTS) as u8;
-            used[socket] += 1;
+            // Root ports are spread over the quadrants.
+            let quadrant = next[socket];
+            next[socket] = (quadrant + 1) % QUADRANTS;
             let numa = sockets.several_nodes(socket).then(|| root.numa.unwrap_or(0));
             let bridge = HostBridge { socket: format!("cpu{socket}"), quadrant, numa };
             self.node(format!("root{number}"), NodeKind::HostBridge(bridge));

@@ -8,7 +8,7 @@ use super::inventory::{
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
 use crate::selection::gpu::Capability;
-use crate::topology::{LinkKind, NodeId, NodeKind, Topology};
+use crate::topology::{LinkKind, NodeId, NodeKind, QUADRANTS, Topology};
 
 /// What a topology does not say and detection would find.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +35,6 @@ impl Detection {
     }
 }
 
-/// Host bridges have quadrants 0 to 3.
-const QUADRANTS: u32 = 4;
 /// Bus id of the NVSwitches, which NCCL takes as one.
 const NVSWITCH_BUS: &str = "0000:fe:00.0";
 
@@ -125,7 +123,7 @@ impl Survey<'_> {
                 && self.topology.find(&bridge.socket) == Some(socket)
             {
                 self.seen[id.index()] = true;
-                let part = u32::from(bridge.quadrant) * per_socket / QUADRANTS;
+                let part = u32::from(bridge.quadrant) * per_socket / u32::from(QUADRANTS);
                 roots.push((id, part.min(per_socket - 1)));
             }
         }

@@ -1,6 +1,6 @@
 //! What a machine is but for names: two machines of one shape differ in the names of their parts only.
 
-use crate::topology::{LinkKind, NodeId, NodeKind, Topology};
+use crate::topology::{LinkKind, NodeId, NodeKind, QUADRANTS, Topology};
 
 /// Chips whose names are exchanged to see whether two machines are alike; with more, names count.
 const CHIPS_MAX: usize = 4;
@@ -67,20 +67,14 @@ impl Shape<'_> {
     fn text(&self) -> String {
         let mut sockets = Vec::new();
         for socket in self.topology.sockets() {
-            let mut quadrants: [Vec<String>; 4] = Default::default();
-            for (index, node) in self.topology.nodes.iter().enumerate() {
-                if let NodeKind::HostBridge(bridge) = &node.kind
-                    && bridge.socket == self.topology.id(socket)
-                {
-                    let below = self.children(NodeId(index as u32));
-                    quadrants[usize::from(bridge.quadrant & 3)].extend(below);
-                }
-            }
-            let joined = |mut quadrant: Vec<String>| {
-                quadrant.sort();
-                quadrant.concat()
+            let joined = |quadrant: u8| {
+                let bridges = self.topology.bridges_in(self.topology.id(socket), quadrant);
+                let mut below: Vec<String> =
+                    bridges.into_iter().flat_map(|bridge| self.children(bridge)).collect();
+                below.sort();
+                below.concat()
             };
-            let mut quadrants = quadrants.map(joined);
+            let mut quadrants: Vec<String> = (0..QUADRANTS).map(joined).collect();
             quadrants.sort();
             sockets.push(quadrants.join("|"));
         }

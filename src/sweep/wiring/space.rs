@@ -3,12 +3,10 @@
 
 use super::super::plan::Plan;
 use crate::error::{Error, Result};
-use crate::topology::{HostBridge, LinkKind, NodeId, NodeKind, PcieSwitch, Topology};
+use crate::topology::{LinkKind, NodeId, NodeKind, QUADRANTS, Topology};
 
 /// Wirings that are looked at one by one at most, before those that are alike are told apart.
 const EXACT_MAX: usize = 2_000;
-/// Quadrants of a socket that have root ports.
-const QUADRANTS: u8 = 4;
 
 /// Root ports that an uplink may go to: those of a quadrant.
 struct Slot {
@@ -214,15 +212,11 @@ fn rooted(places: &[Place]) -> bool {
 
 /// A chip with one uplink and two devices or more.
 fn divisible(topology: &Topology, id: NodeId) -> bool {
-    let NodeKind::PcieSwitch(PcieSwitch { chip, .. }) = topology.kind(id) else { return false };
-    let mates = topology.ids_where(
-        |kind| matches!(kind, NodeKind::PcieSwitch(other) if chip.is_some() && other.chip == *chip),
-    );
     let ends = topology
         .links
         .iter()
         .filter(|link| matches!(link.kind, LinkKind::Pcie(_)) && (link.a == id || link.b == id));
-    mates.len() <= 1 && ends.count() >= 3
+    topology.chip_of(id).len() <= 1 && ends.count() >= 3
 }
 
 /// Root ports by socket and quadrant: the first host bridge there, or a new one where the file has
@@ -233,8 +227,8 @@ fn slots(topology: &Topology) -> Vec<Slot> {
     let quadrants = sockets.iter().flat_map(|&socket| (0..QUADRANTS).map(move |q| (socket, q)));
     for (socket, quadrant) in quadrants {
         let socket = topology.id(socket);
-        let there = |kind: &NodeKind| matches!(kind, NodeKind::HostBridge(HostBridge { socket: of, quadrant: q, .. }) if of == socket && *q == quadrant);
-        let found = topology.ids_where(there).first().map(|&id| topology.id(id).to_owned());
+        let there = topology.bridges_in(socket, quadrant);
+        let found = there.first().map(|&id| topology.id(id).to_owned());
         let new = found.is_none();
         let name = found.unwrap_or_else(|| format!("{socket}.q{quadrant}"));
         slots.push(Slot { name, socket: socket.to_owned(), quadrant, new });

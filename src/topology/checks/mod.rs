@@ -9,7 +9,7 @@ mod tree;
 
 use std::collections::BTreeMap;
 
-use super::{LinkKind, NodeKind, PcieSwitch, Topology};
+use super::{LinkKind, NodeKind, PcieSwitch, QUADRANTS, Topology};
 use crate::error::Problem;
 use crate::suggestion::did_you_mean;
 
@@ -86,7 +86,7 @@ fn nodes(topology: &Topology) -> Vec<Problem> {
             NodeKind::HostBridge(bridge) => {
                 let at = format!("{path}.host_bridge");
                 problems.extend(socket_fault(topology, &node.id, &bridge.socket, &at));
-                if bridge.quadrant > 3 {
+                if bridge.quadrant >= QUADRANTS {
                     let message = format!("quadrant {} does not exist: 0 to 3", bridge.quadrant);
                     problems.push(Problem::new(message, format!("{at}.quadrant")));
                 }

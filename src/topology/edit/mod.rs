@@ -165,6 +165,14 @@ fn node(topology: &Topology, edit: &Edit, name: &str) -> Result<NodeId> {
     })
 }
 
+/// That no node has this name yet.
+fn unused(topology: &Topology, edit: &Edit, name: &str) -> Result<()> {
+    match topology.find(name) {
+        Some(_) => Err(edit.refused(format!("there is a node `{name}` already"), "another name")),
+        None => Ok(()),
+    }
+}
+
 /// Two nodes, `gpu0-gpu1`; names may hold `-` themselves.
 fn pair(topology: &Topology, text: &str) -> Option<(NodeId, NodeId)> {
     text.match_indices('-')

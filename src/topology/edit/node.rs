@@ -1,7 +1,7 @@
 //! `gpu`, `switch`, `nic`: a device or switch more, or one less.
 
 use super::link::Wanted;
-use super::{Edit, Kind, hang, holds_devices, node, remove, uplink};
+use super::{Edit, Kind, hang, holds_devices, node, remove, unused, uplink};
 use crate::error::Result;
 use crate::topology::{Gpu, LinkKind, Nic, Node, NodeId, NodeKind, PcieSwitch, Topology};
 
@@ -47,9 +47,7 @@ fn apply(
         Some((above, link)) => (above, Wanted::parse(edit, link)?),
         None => (place, Wanted::Pcie { generation: None, width: None }),
     };
-    if topology.find(&edit.of).is_some() {
-        return Err(edit.refused(format!("there is a node `{}` already", edit.of), "another name"));
-    }
+    unused(topology, edit, &edit.of)?;
     let above = node(topology, edit, above)?;
     if !holds_devices(topology.kind(above)) {
         let reason = format!("nothing hangs below a {}", topology.kind(above).word());

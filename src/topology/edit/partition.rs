@@ -73,15 +73,8 @@ fn apply(topology: &mut Topology, edit: &Edit) -> Result<String> {
 /// An uplink less: what hung below it hangs below another virtual switch of the chip.
 fn join(topology: &mut Topology, edit: &Edit) -> Result<String> {
     let id = node(topology, edit, &edit.of)?;
-    let chip = match topology.kind(id) {
-        NodeKind::PcieSwitch(switch) => switch.chip.clone(),
-        _ => None,
-    };
-    let mate = topology.ids_where(
-        |kind| matches!(kind, NodeKind::PcieSwitch(other) if chip.is_some() && other.chip == chip),
-    );
-    let (Some(mate), Some(up)) = (mate.into_iter().find(|&mate| mate != id), uplink(topology, id))
-    else {
+    let mate = topology.chip_of(id).into_iter().find(|&mate| mate != id);
+    let (Some(mate), Some(up)) = (mate, uplink(topology, id)) else {
         return Err(edit.refused("it is no virtual switch of a chip with several uplinks", ""));
     };
     for (index, link) in topology.links.iter_mut().enumerate() {

@@ -1,8 +1,8 @@
 //! `root`: root ports of a socket that the file does not have.
 
-use super::{Edit, Kind, node};
+use super::{Edit, Kind, node, unused};
 use crate::error::Result;
-use crate::topology::{HostBridge, Node, NodeKind, Topology};
+use crate::topology::{HostBridge, Node, NodeKind, QUADRANTS, Topology};
 
 pub(super) const KIND: Kind<Topology> = Kind {
     name: "root",
@@ -11,16 +11,11 @@ pub(super) const KIND: Kind<Topology> = Kind {
     apply,
 };
 
-/// Quadrants of an I/O die that have root ports.
-const QUADRANTS: u8 = 4;
-
 fn apply(topology: &mut Topology, edit: &Edit) -> Result<String> {
     if edit.of.is_empty() {
         return Err(edit.refused("it has no name", format!("write {}", KIND.form)));
     }
-    if topology.find(&edit.of).is_some() {
-        return Err(edit.refused(format!("there is a node `{}` already", edit.of), "another name"));
-    }
+    unused(topology, edit, &edit.of)?;
     let (socket, wanted) = match edit.to.split_once(',') {
         Some((socket, quadrant)) => (socket.trim(), Some(quadrant.trim())),
         None => (edit.to.as_str(), None),
@@ -45,9 +40,6 @@ fn apply(topology: &mut Topology, edit: &Edit) -> Result<String> {
 
 /// The first of the quadrants with the fewest host bridges.
 fn emptiest(topology: &Topology, socket: &str) -> u8 {
-    let there = |quadrant: u8| {
-        let of = |kind: &NodeKind| matches!(kind, NodeKind::HostBridge(b) if b.socket == socket && b.quadrant == quadrant);
-        topology.ids_where(of).len()
-    };
-    (0..QUADRANTS).min_by_key(|&quadrant| there(quadrant)).unwrap_or(0)
+    let there = |quadrant: &u8| topology.bridges_in(socket, *quadrant).len();
+    (0..QUADRANTS).min_by_key(there).unwrap_or(0)
 }
