@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use clap::Args;
 
 use super::files::{cannot, ordinary, owned};
-use super::shards::parsed;
+use super::shards::{finished, missing, parsed};
 use crate::error::{Error, Result};
 use crate::report::number::{short, signed_percent};
 use crate::report::table::{Table, TableFormat};
@@ -18,17 +18,17 @@ use crate::units::{format_size, format_thousands, parse_size};
 #[derive(Debug, Args)]
 pub(super) struct CsvOptions {
     /// The rows.
-    pub(super) file: String,
+    file: String,
     /// The file to write.
     #[arg(long, value_name = "FILE")]
-    pub(super) out: String,
+    out: String,
 }
 
 /// Rows and price tags.
 #[derive(Debug, Args)]
 pub(super) struct PriceOptions {
     /// The rows.
-    pub(super) file: String,
+    file: String,
     /// What an edit or a machine costs; left out: each edit counts one.
     #[arg(long = "price", value_name = "WHAT = PRICE")]
     prices: Vec<String>,
@@ -38,7 +38,7 @@ pub(super) struct PriceOptions {
 #[derive(Debug, Args)]
 pub(super) struct CheapestOptions {
     #[command(flatten)]
-    pub(super) priced: PriceOptions,
+    priced: PriceOptions,
     /// Bytes of the call.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     bytes: u64,
@@ -52,32 +52,43 @@ fn positive(text: &str) -> std::result::Result<f64, String> {
     number.ok_or_else(|| format!("`{text}` is no time: write us, such as 20"))
 }
 
-/// Does something with every row of a file, in order.
-fn each_row(file: &str, mut with: impl FnMut(Row) -> Result<()>) -> Result<()> {
+/// What rows say, and what is said of them.
+pub(super) struct Told {
+    pub(super) text: String,
+    /// Which cases of their sweep they lack.
+    pub(super) note: Option<String>,
+}
+
+/// Does something with every row of a file, in order; says which cases of its sweep it lacks.
+fn each_row(file: &str, mut with: impl FnMut(Row) -> Result<()>) -> Result<Option<String>> {
+    finished(file)?;
     ordinary(file)?;
     let opened = File::open(file).map_err(|error| cannot("read", file, &error))?;
+    let (mut head, mut rows) = (String::new(), 0);
     for (number, line) in BufReader::new(opened).lines().enumerate() {
         let line = line.map_err(|error| cannot("read", file, &error))?;
         if number == 0 {
             parsed(file, &line)?;
+            head = line;
             continue;
         }
+        rows += 1;
         let row = serde_json::from_str(&line).map_err(|error| {
             let message = format!("{file}: line {}: no row of a sweep: {error}", number + 1);
             Error::request(message, "name what `simulate sweep run` or `merge` wrote")
         })?;
         with(row)?;
     }
-    Ok(())
+    missing(file, &head, rows)
 }
 
-fn bests(file: &str) -> Result<Bests> {
+fn bests(file: &str) -> Result<(Bests, Option<String>)> {
     let mut bests = Bests::default();
-    each_row(file, |row| {
+    let note = each_row(file, |row| {
         bests.take(&row);
         Ok(())
     })?;
-    Ok(bests)
+    Ok((bests, note))
 }
 
 /// Columns of the values.
@@ -95,8 +106,9 @@ const HEADER: [&str; 10] = [
 ];
 
 /// Writes the rows as comma-separated values.
-pub(super) fn csv(options: &CsvOptions) -> Result<String> {
+pub(super) fn csv(options: &CsvOptions) -> Result<Told> {
     let CsvOptions { file, out } = options;
+    ordinary(out)?;
     let part = format!("{out}.part");
     let failed = |error: &std::io::Error| cannot("write", out, error);
     let file_to = owned(&part)?;
@@ -129,12 +141,12 @@ pub(super) fn csv(options: &CsvOptions) -> Result<String> {
         file.sync_all()?;
         fs::rename(&part, out)
     };
-    if let Err(error) = written.and_then(|()| finish().map_err(|error| failed(&error))) {
+    let ended = written.and_then(|note| finish().map(|()| note).map_err(|error| failed(&error)));
+    if ended.is_err() {
         // What was begun is of no use; that it cannot be removed is told by the error itself.
         let _ = fs::remove_file(&part);
-        return Err(error);
     }
-    Ok(format!("{out}: {} rows\n", format_thousands(rows)))
+    Ok(Told { note: ended?, text: format!("{out}: {} rows\n", format_thousands(rows)) })
 }
 
 fn worth_row(table: &mut Table, one: &Worth) {
@@ -155,41 +167,45 @@ fn worth_table() -> Table {
 }
 
 /// Builds that no other beats in price and time.
-pub(super) fn pareto(options: &PriceOptions) -> Result<String> {
-    let front = bests(&options.file)?.worth(&Prices::parse(&options.prices)?)?;
+pub(super) fn pareto(options: &PriceOptions) -> Result<Told> {
+    let (bests, note) = bests(&options.file)?;
+    let front = bests.worth(&Prices::parse(&options.prices)?)?;
     let mut table = worth_table();
     front.iter().for_each(|one| worth_row(&mut table, one));
-    Ok(table.write(TableFormat::Text))
+    Ok(Told { text: table.write(TableFormat::Text), note })
 }
 
 /// The cheapest build that meets a target.
-pub(super) fn cheapest(options: &CheapestOptions) -> Result<String> {
+pub(super) fn cheapest(options: &CheapestOptions) -> Result<Told> {
     let CheapestOptions { priced, bytes, most_us } = options;
     let prices = Prices::parse(&priced.prices)?;
     let most = short(*most_us);
-    match bests(&priced.file)?.cheapest(*bytes, *most_us, &prices)? {
-        None => Ok(format!("no build does {} B within {most} us\n", format_thousands(*bytes))),
+    let (bests, note) = bests(&priced.file)?;
+    let text = match bests.cheapest(*bytes, *most_us, &prices)? {
+        None => format!("no build does {} B within {most} us\n", format_thousands(*bytes)),
         Some(one) => {
             let mut table = worth_table();
             worth_row(&mut table, &one);
             let text = table.write(TableFormat::Text);
-            Ok(format!("{text}nothing cheaper of these rows stays within {most} us\n"))
+            format!("{text}nothing cheaper of these rows stays within {most} us\n")
         }
-    }
+    };
+    Ok(Told { text, note })
 }
 
 /// What each edit does.
-pub(super) fn effects(file: &str) -> Result<String> {
-    let effects = bests(file)?.effects();
+pub(super) fn effects(file: &str) -> Result<Told> {
+    let (bests, note) = bests(file)?;
+    let effects = bests.effects();
     if effects.is_empty() {
-        return Ok("no two builds differ in one edit alone\n".to_owned());
+        return Ok(Told { text: "no two builds differ in one edit alone\n".to_owned(), note });
     }
     let mut table = Table::new(&["edit", "fastest call", "least", "most", "pairs"]);
     for one in effects {
         let [least, most] = one.range.map(signed_percent);
         table.row(vec![one.edit, signed_percent(one.mean), least, most, one.pairs.to_string()]);
     }
-    let mut out = table.write(TableFormat::Text);
-    let _ = writeln!(out, "mean over builds and sizes that differ in this edit alone");
-    Ok(out)
+    let mut text = table.write(TableFormat::Text);
+    let _ = writeln!(text, "mean over builds and sizes that differ in this edit alone");
+    Ok(Told { text, note })
 }

@@ -8,7 +8,6 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::files::{cannot, ordinary, owned};
-use super::output::{Failure, Output};
 use crate::error::{Error, Result};
 use crate::sweep::grid::shard;
 use crate::units::format_thousands;
@@ -118,24 +117,24 @@ pub(super) fn merge(out: &str, files: &[String]) -> Result<String> {
     Ok(format!("{out}: {} cases of {count} shards\n", format_thousands(cases)))
 }
 
-/// Says which cases of a sweep are not in a file of rows that is about to be told as one.
-pub(super) fn note_missing(file: &str, output: &mut Output) -> std::result::Result<(), Failure> {
+/// Refuses a file of rows that is not there yet, and whose run has begun.
+pub(super) fn finished(file: &str) -> Result<()> {
     let part = format!("{file}.part");
-    if !Path::new(file).exists() && Path::new(&part).exists() {
-        return Err(Error::request(
-            format!("{file} is not finished: {}", status(file)?.trim_end()),
-            format!("run its sweep to the end, or name {part} for what is there"),
-        )
-        .into());
+    if Path::new(file).exists() || !Path::new(&part).exists() {
+        return Ok(());
     }
-    let (head, rows) = read_head(file)?;
-    let (_, cases, index, count) = parsed(file, &head)?;
-    if rows < cases {
+    Err(Error::request(
+        format!("{file} is not finished: {}", status(file)?.trim_end()),
+        format!("run its sweep to the end, or name {part} for what is there"),
+    ))
+}
+
+/// Which cases of a sweep are not in a file with this first line and so many rows, in words.
+pub(super) fn missing(file: &str, head: &str, rows: u64) -> Result<Option<String>> {
+    let (_, cases, index, count) = parsed(file, head)?;
+    let shard = if count > 1 { format!(", shard {index}/{count}") } else { String::new() };
+    Ok((rows < cases).then(|| {
         let [rows, cases] = [rows, cases].map(format_thousands);
-        let shard = if count > 1 { format!(", shard {index}/{count}") } else { String::new() };
-        output.note(&format!(
-            "{file} has {rows} of the sweep's {cases} cases{shard}: the others are not told"
-        ))?;
-    }
-    Ok(())
+        format!("{file} has {rows} of the sweep's {cases} cases{shard}: the others are not told")
+    }))
 }

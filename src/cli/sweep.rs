@@ -18,7 +18,7 @@ use super::output::{Failure, Outcome, Output};
 use super::predict::start_threads;
 use super::progress::Progress;
 use super::rows;
-use super::shards::{VERSION, header, merge, note_missing, read_head, status};
+use super::shards::{VERSION, header, merge, read_head, status};
 use crate::error::{Error, Result};
 use crate::input::kinds::SWEEP;
 use crate::input::{load_scenario, read_form, read_text, topology_json};
@@ -118,25 +118,20 @@ pub(super) fn run(command: &Sweep, output: &mut Output) -> std::result::Result<O
             }
         }
         Sweep::Merge { out, files } => output.text(&merge(out, files)?)?,
-        Sweep::Csv(options) => {
-            ordinary(&options.out)?;
-            note_missing(&options.file, output)?;
-            output.text(&rows::csv(options)?)?;
-        }
-        Sweep::Pareto(options) => {
-            note_missing(&options.file, output)?;
-            output.text(&rows::pareto(options)?)?;
-        }
-        Sweep::Cheapest(options) => {
-            note_missing(&options.priced.file, output)?;
-            output.text(&rows::cheapest(options)?)?;
-        }
-        Sweep::Effects { file } => {
-            note_missing(file, output)?;
-            output.text(&rows::effects(file)?)?;
-        }
+        Sweep::Csv(options) => tell(&rows::csv(options)?, output)?,
+        Sweep::Pareto(options) => tell(&rows::pareto(options)?, output)?,
+        Sweep::Cheapest(options) => tell(&rows::cheapest(options)?, output)?,
+        Sweep::Effects { file } => tell(&rows::effects(file)?, output)?,
     }
     Ok(Outcome::Done)
+}
+
+/// Prints what rows say, and of them what they lack.
+fn tell(told: &rows::Told, output: &mut Output) -> std::result::Result<(), Failure> {
+    if let Some(note) = &told.note {
+        output.note(note)?;
+    }
+    Ok(output.text(&told.text)?)
 }
 
 /// A plan with all that it names, and a short name for the whole.
