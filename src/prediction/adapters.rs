@@ -3,13 +3,15 @@
 use super::beside::{By, Stream};
 use crate::error::{Error, Result};
 use crate::fabric::{EndpointId, Fabric};
-use crate::workload::{Beside, Traffic};
+use crate::workload::Beside;
 
-/// One of each adapter that has a part in it, for these GPUs.
+/// One of each adapter that has a part in it, for these GPUs: with them, or with host memory.
 pub(super) fn streams(
     fabric: &Fabric,
     beside: &Beside,
     gpus: &[EndpointId],
+    by: By,
+    to_gpus: bool,
 ) -> Result<Vec<Stream>> {
     let name = beside.traffic.name();
     let refused = |message: String, help: &str| Err(Error::request(message, help));
@@ -19,12 +21,6 @@ pub(super) fn streams(
             "add one by an edit such as nic:nic0=connectx-7@root0",
         );
     }
-    let (by, to_gpus) = match beside.traffic {
-        Traffic::NicIn => (By::EngineWrites, false),
-        Traffic::NicOut => (By::EngineReads, false),
-        Traffic::RdmaIn => (By::EngineWrites, true),
-        _ => (By::EngineReads, true),
-    };
     if to_gpus && !fabric.peer_to_peer {
         return refused(
             format!("traffic `{name}` beside the calls: GPUs take nothing from other devices"),

@@ -1,5 +1,6 @@
 //! Other traffic beside the calls, as blocks of a schedule that never end.
 
+use super::adapters;
 use crate::engine::Outcome;
 use crate::error::{Error, Result};
 use crate::fabric::{EndpointId, Fabric};
@@ -62,6 +63,35 @@ pub(super) enum By {
     Loads,
 }
 
+/// Whose copies or accesses a kind of traffic is, and with what memory.
+#[derive(Copy, Clone)]
+enum Between {
+    /// Each GPU and the host memory nearest to it.
+    GpuAndHost,
+    /// Each GPU and the next one.
+    GpuAndNext,
+    /// Adapters and the host memory nearest to them.
+    AdapterAndHost,
+    /// Adapters and the GPUs to which they are the nearest.
+    AdapterAndGpus,
+}
+
+/// What makes a kind of traffic, and where it goes.
+fn how(traffic: Traffic) -> (Between, By) {
+    match traffic {
+        Traffic::D2h => (Between::GpuAndHost, By::EngineWrites),
+        Traffic::H2d => (Between::GpuAndHost, By::EngineReads),
+        Traffic::D2hSm => (Between::GpuAndHost, By::Stores),
+        Traffic::H2dSm => (Between::GpuAndHost, By::Loads),
+        Traffic::Ring => (Between::GpuAndNext, By::Stores),
+        Traffic::Peer => (Between::GpuAndNext, By::EngineWrites),
+        Traffic::NicIn => (Between::AdapterAndHost, By::EngineWrites),
+        Traffic::NicOut => (Between::AdapterAndHost, By::EngineReads),
+        Traffic::RdmaIn => (Between::AdapterAndGpus, By::EngineWrites),
+        Traffic::RdmaOut => (Between::AdapterAndGpus, By::EngineReads),
+    }
+}
+
 /// Lets traffic go on while a schedule of calls on `ranks` runs: a rank more for each stream.
 ///
 /// # Errors
@@ -98,8 +128,7 @@ fn gpus(fabric: &Fabric, ranks: &[u32], beside: &Beside) -> Result<Vec<u32>> {
         }
         (true, _) => ranks.to_vec(),
     };
-    let between = matches!(beside.traffic, Traffic::Ring | Traffic::Peer);
-    if between && gpus.len() < 2 {
+    if matches!(how(beside.traffic).0, Between::GpuAndNext) && gpus.len() < 2 {
         return refused(
             format!(
                 "traffic `{name}` beside the calls needs two GPUs, and {} are there",
@@ -113,12 +142,7 @@ fn gpus(fabric: &Fabric, ranks: &[u32], beside: &Beside) -> Result<Vec<u32>> {
 
 fn streams(fabric: &Fabric, ranks: &[u32], beside: &Beside) -> Result<Vec<Stream>> {
     let gpus = gpus(fabric, ranks, beside)?;
-    if matches!(
-        beside.traffic,
-        Traffic::NicIn | Traffic::NicOut | Traffic::RdmaIn | Traffic::RdmaOut
-    ) {
-        return super::adapters::streams(fabric, beside, &gpus);
-    }
+    let (between, by) = how(beside.traffic);
     let host = |gpu: u32| {
         fabric.home_memory[gpu as usize].ok_or_else(|| {
             Error::request(
@@ -135,18 +159,16 @@ fn streams(fabric: &Fabric, ranks: &[u32], beside: &Beside) -> Result<Vec<Stream
             host(next)
         }
     };
-    let one = |(index, &gpu): (usize, &u32)| {
-        let (memory, by) = match beside.traffic {
-            Traffic::D2h => (host(gpu)?, By::EngineWrites),
-            Traffic::H2d => (host(gpu)?, By::EngineReads),
-            Traffic::D2hSm => (host(gpu)?, By::Stores),
-            Traffic::H2dSm => (host(gpu)?, By::Loads),
-            Traffic::Ring => (next(index)?, By::Stores),
-            _ => (next(index)?, By::EngineWrites),
-        };
-        Ok(Stream { device: gpu, memories: vec![memory], by })
-    };
-    gpus.iter().enumerate().map(one).collect()
+    let stream = |device: u32, memory: EndpointId| Stream { device, memories: vec![memory], by };
+    match between {
+        Between::GpuAndHost => gpus.iter().map(|&gpu| Ok(stream(gpu, host(gpu)?))).collect(),
+        Between::GpuAndNext => {
+            let one = |(index, &gpu): (usize, &u32)| Ok(stream(gpu, next(index)?));
+            gpus.iter().enumerate().map(one).collect()
+        }
+        Between::AdapterAndHost => adapters::streams(fabric, beside, &gpus, by, false),
+        Between::AdapterAndGpus => adapters::streams(fabric, beside, &gpus, by, true),
+    }
 }
 
 /// A rank more, whose blocks never end.
