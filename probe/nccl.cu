@@ -104,16 +104,15 @@ class Workers {
     ~Workers() { rmdir(folder_); }
 
     // Runs `processes` workers of one setting; what each wrote, rank after rank.
-    std::string run(const std::string& mode, const std::string& list, int number, int processes, int ranks) {
+    std::string run(const std::string& mode, const NcclSetting& setting, int processes, int ranks) {
         context_.check();
-        const NcclSetting& setting = *find_setting(list, number);
         const std::string base = std::string(folder_) + "/" + setting.name;
         const Options& options = context_.options;
         const std::string depth = options.tiny ? "tiny" : options.quick ? "quick" : "full";
         std::vector<pid_t> children;
         for (int rank = 0; rank < processes; ++rank) {
-            children.push_back(start({"--nccl-worker", mode, list, std::to_string(number),
-                                      std::to_string(rank), std::to_string(ranks), base, depth}, setting));
+            children.push_back(start({"--nccl-worker", mode, setting.name, std::to_string(rank),
+                                      std::to_string(ranks), base, depth}, setting));
         }
         const bool good = wait_all(context_, children, 60);
         std::string text;
@@ -136,36 +135,36 @@ class Workers {
     std::string failed_;
 };
 
+// Does something with every setting that is wanted, on 2, 4, .. GPUs.
+template <size_t count, typename Use>
+void each(const Context& context, const NcclSetting (&settings)[count], const Use& use) {
+    for (int used = 2; used <= context.machine.count(); used *= 2) {
+        for (const NcclSetting& setting : settings) {
+            if (wanted(context, setting)) use(setting, used);
+        }
+    }
+}
+
 }  // namespace
 
 void ask_nccl(Context& context) {
     Workers workers(context);
-    for (int used = 2; used <= context.machine.count(); used *= 2) {
-        int number = -1;
-        for (const NcclSetting& setting : nccl_settings) {
-            ++number;
-            if (!wanted(context, setting)) continue;
-            context.table.add_lines(workers.run("times", "settings", number, used, used));
-            const std::string name = setting.name;
-            const bool traced = name == "free" || name == "P2P_off";
-            if (!traced || used * 2 <= context.machine.count()) continue;
-            context.traces += workers.run("trace", "settings", number, 1, used);
-        }
-    }
+    each(context, nccl_settings, [&](const NcclSetting& setting, int used) {
+        context.table.add_lines(workers.run("times", setting, used, used));
+        const std::string name = setting.name;
+        const bool traced = name == "free" || name == "P2P_off";
+        if (!traced || used * 2 <= context.machine.count()) return;
+        context.traces += workers.run("trace", setting, 1, used);
+    });
     workers.finish();
 }
 
 // By copy engines, and sends by protocol and channels.
 void ask_nccl_hops(Context& context) {
     Workers workers(context);
-    for (int used = 2; used <= context.machine.count(); used *= 2) {
-        int number = -1;
-        for (const NcclSetting& setting : nccl_hops) {
-            ++number;
-            if (!wanted(context, setting)) continue;
-            context.table.add_lines(workers.run("times", "hops", number, used, used));
-        }
-    }
+    each(context, nccl_hops, [&](const NcclSetting& setting, int used) {
+        context.table.add_lines(workers.run("times", setting, used, used));
+    });
     workers.finish();
 }
 
@@ -173,11 +172,9 @@ void ask_nccl_hops(Context& context) {
 void nccl_beside_copies(Context& context) {
     Workers workers(context);
     const int used = context.machine.count();
-    int number = -1;
-    for (const NcclSetting& setting : nccl_beside) {
-        ++number;
-        if (!wanted(context, setting)) continue;
-        context.table.add_lines(workers.run("beside", "beside", number, used, used));
+    for (const char* name : nccl_beside) {
+        const NcclSetting& setting = find_setting(name);
+        if (wanted(context, setting)) context.table.add_lines(workers.run("beside", setting, used, used));
     }
     workers.finish();
 }

@@ -111,14 +111,18 @@ constexpr NcclSetting nccl_hops[] = {
      "NCCL_P2P_LL_THRESHOLD=0 NCCL_MIN_P2P_NCHANNELS=1 NCCL_MAX_P2P_NCHANNELS=1", NcclCalls::sends},
 };
 
-// NCCL by host memory and peer to peer beside copies.
-constexpr NcclSetting nccl_beside[] = {{"P2P_off", "", "", false}, {"free", "", "", true}};
+// NCCL by host memory and peer to peer beside copies: settings by name.
+constexpr const char* nccl_beside[] = {"P2P_off", "free"};
 
-// A worker is told its setting by name and list.
-inline const NcclSetting* find_setting(const std::string& list, int number) {
-    if (list == "hops") return nccl_hops + number;
-    if (list == "beside") return nccl_beside + number;
-    return nccl_settings + number;
+// The setting of this name.
+inline const NcclSetting& find_setting(const std::string& name) {
+    for (const NcclSetting& setting : nccl_settings) {
+        if (name == setting.name) return setting;
+    }
+    for (const NcclSetting& setting : nccl_hops) {
+        if (name == setting.name) return setting;
+    }
+    throw std::runtime_error("there is no setting " + name);
 }
 
 // The variables of a setting, as they stand in a row's condition.

@@ -290,12 +290,11 @@ NcclComm join(const Worker& worker) {
 }
 
 int nccl_worker(const std::vector<std::string>& arguments) {
-    if (arguments.size() != 8) return 2;
+    if (arguments.size() != 7) return 2;
     try {
         const std::string mode = arguments[1];
-        Worker worker = {open_nccl(), *find_setting(arguments[2], std::atoi(arguments[3].c_str())),
-                         std::atoi(arguments[4].c_str()), std::atoi(arguments[5].c_str()),
-                         arguments[6], arguments[7]};
+        Worker worker = {open_nccl(), find_setting(arguments[2]), std::atoi(arguments[3].c_str()),
+                         std::atoi(arguments[4].c_str()), arguments[5], arguments[6]};
         mode == "trace" ? trace_all(worker) : mode == "beside" ? beside_all(worker) : time_all(worker);
         return 0;
     } catch (const std::exception& error) {
