@@ -219,6 +219,12 @@ pub fn format_thousands(number: u64) -> String {
     out
 }
 
+/// Writes numbers of GPUs or ranks as [`parse_gpus`] reads them: `0,1,4`.
+pub fn format_gpus(gpus: &[u32]) -> String {
+    let numbers: Vec<String> = gpus.iter().map(u32::to_string).collect();
+    numbers.join(",")
+}
+
 /// Reads numbers of GPUs and ranges of them, such as `0,1,4-7`; nothing is no choice.
 ///
 /// # Errors

@@ -7,7 +7,7 @@ use super::primitives::{
     ConnectionId, LL_CHUNK, Nccl, Place, Primitive, SIMPLE_STEP, Slices, channels, chunks,
     joined_by_nvlink,
 };
-use super::{Algorithm, Implementation, Protocol, Request, Settled};
+use super::{Algorithm, Implementation, Protocol, Request, Settled, Structure};
 use crate::error::Result;
 use crate::schedule::build::Part;
 use crate::schedule::{Collective, Schedule};
@@ -17,6 +17,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     name: "all_to_all",
     title: "all-to-all",
     collective: Collective::AllToAll,
+    structure: Structure::Flat,
     protocols: &[Protocol::Simple, Protocol::Ll],
     implementations: &[Implementation::Nccl],
     build,

@@ -3,7 +3,7 @@
 
 use super::kernel::Implementation;
 use super::lines::line_trips;
-use super::{Algorithm, Protocol, Request};
+use super::{Algorithm, Protocol, Request, Structure};
 use crate::error::Result;
 use crate::schedule::build::Builder;
 use crate::schedule::{Action, Collective, Lines, MessageId, Op, Role, Schedule};
@@ -13,6 +13,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     name: "allpair_packet",
     title: "all-pair packets",
     collective: Collective::AllReduce,
+    structure: Structure::Flat,
     protocols: &[Protocol::Ll],
     implementations: &[Implementation::Mscclpp],
     build,

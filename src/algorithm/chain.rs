@@ -6,7 +6,7 @@ use super::primitives::{
     ConnectionId, LL_CHUNK, LL128_CHUNK, Nccl, Place, Primitive, SIMPLE_STEP, Slices, chunks,
     shares, split,
 };
-use super::{Algorithm, Implementation, Protocol, Request, nccl};
+use super::{Algorithm, Implementation, Protocol, Request, Structure, nccl};
 use crate::error::Result;
 use crate::schedule::build::Part;
 use crate::schedule::{Collective, Schedule};
@@ -16,6 +16,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     name: "chain",
     title: "tree (chain in a node)",
     collective: Collective::AllReduce,
+    structure: Structure::Flat,
     protocols: &[Protocol::Ll, Protocol::Ll128, Protocol::Simple],
     implementations: &[Implementation::Nccl],
     build,

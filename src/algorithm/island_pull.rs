@@ -9,7 +9,7 @@ use super::islands::Shares;
 use super::kernel::Implementation;
 use super::one_shot_pull::{THREADS, blocks_of, pull_trip};
 use super::waiting::{self, group_barrier};
-use super::{Algorithm, Protocol, Request};
+use super::{Algorithm, Protocol, Request, Structure};
 use crate::error::Result;
 use crate::schedule::build::{Builder, trips};
 use crate::schedule::{Action, BufferId, Collective, Op, Role, Schedule};
@@ -19,6 +19,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     name: "island_pull",
     title: "by islands, reading",
     collective: Collective::AllReduce,
+    structure: Structure::Islands,
     protocols: &[Protocol::Simple],
     implementations: &[Implementation::CustomAllReduce],
     build,

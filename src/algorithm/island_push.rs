@@ -8,7 +8,7 @@ use super::islands::Shares;
 use super::kernel::Implementation;
 use super::lines::{LineTrip, Range, line_trips};
 use super::one_shot_push::LAMPORT_THREADS;
-use super::{Algorithm, Protocol, Request};
+use super::{Algorithm, Protocol, Request, Structure};
 use crate::error::Result;
 use crate::schedule::build::Builder;
 use crate::schedule::{Action, BufferId, Collective, Lines, MessageId, Op, Role, Schedule};
@@ -18,6 +18,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     name: "island_push",
     title: "by islands, writing",
     collective: Collective::AllReduce,
+    structure: Structure::Islands,
     protocols: &[Protocol::Simple],
     implementations: &[Implementation::PcieIpc],
     build: shared,
@@ -28,6 +29,7 @@ pub const STAGED: Algorithm = Algorithm {
     name: "staged_push",
     title: "staged by islands",
     collective: Collective::AllReduce,
+    structure: Structure::Islands,
     protocols: &[Protocol::Simple],
     implementations: &[Implementation::PcieIpc],
     build: staged,

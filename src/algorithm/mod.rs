@@ -242,6 +242,17 @@ impl Request<'_> {
     }
 }
 
+/// Who works with whom.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Structure {
+    /// Ranks with each other, wherever they are.
+    Flat,
+    /// Ranks that are near each other first, then across.
+    Islands,
+    /// Ranks with an NVSwitch that copies and sums.
+    InSwitch,
+}
+
 /// An algorithm.
 pub struct Algorithm {
     /// The word on the command line.
@@ -250,6 +261,8 @@ pub struct Algorithm {
     pub title: &'static str,
     /// What it computes.
     pub collective: Collective,
+    /// Who works with whom.
+    pub structure: Structure,
     /// Protocols it knows, its own choice first.
     pub protocols: &'static [Protocol],
     /// Whose kernels do it, the most common first.
@@ -261,13 +274,13 @@ pub struct Algorithm {
 impl Algorithm {
     /// Whether ranks that are nearer to each other than to the rest work together first.
     pub fn is_by_islands(&self) -> bool {
-        matches!(self.name, "island_push" | "island_pull" | "staged_push")
+        self.structure == Structure::Islands
     }
 
     /// Whether it needs an NVSwitch that copies stores and sums loads (NVLink SHARP); its builder
     /// refuses GPUs without one.
     pub fn is_in_switch(&self) -> bool {
-        self.name.starts_with("nvls")
+        self.structure == Structure::InSwitch
     }
 }
 

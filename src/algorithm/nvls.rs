@@ -8,7 +8,7 @@
 //! members' counters through the switch; here every member stores a flag at the one that reduces,
 //! which takes one way instead of a round trip and carries as few bytes.
 
-use super::{Algorithm, Implementation, Protocol, Request};
+use super::{Algorithm, Implementation, Protocol, Request, Structure};
 use crate::error::Result;
 use crate::schedule::build::{Builder, Part, slice, trips};
 use crate::schedule::{Action, Block, BufferId, Collective, Executor, GroupId, Op, Role, Schedule};
@@ -31,6 +31,7 @@ const fn algorithm(
         name: "nvls",
         title: "NVLS",
         collective,
+        structure: Structure::InSwitch,
         protocols: &[Protocol::Simple],
         implementations: &[Implementation::Nccl],
         build,

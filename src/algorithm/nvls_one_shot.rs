@@ -3,7 +3,7 @@
 
 use super::nvls_two_shot::InSwitch;
 use super::waiting::barrier;
-use super::{Algorithm, Implementation, Protocol, Request};
+use super::{Algorithm, Implementation, Protocol, Request, Structure};
 use crate::error::Result;
 use crate::schedule::build::trips;
 use crate::schedule::{Collective, Op, Schedule};
@@ -13,6 +13,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     name: "nvls_one_shot",
     title: "one-stage in the switch",
     collective: Collective::AllReduce,
+    structure: Structure::InSwitch,
     protocols: &[Protocol::Simple],
     implementations: &[Implementation::TorchSymmMem],
     build,

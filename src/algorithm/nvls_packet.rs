@@ -3,7 +3,7 @@
 //! no fence. MSCCL++'s NVLS packet kernel and NCCL's symmetric LL kernel over multicast do this.
 
 use super::nvls_two_shot::InSwitch;
-use super::{Algorithm, Implementation, Protocol, Request};
+use super::{Algorithm, Implementation, Protocol, Request, Structure};
 use crate::error::Result;
 use crate::schedule::build::{Part, trips};
 use crate::schedule::{Action, Collective, Lines, MessageId, Op, Schedule};
@@ -13,6 +13,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     name: "nvls_packet",
     title: "multicast packets",
     collective: Collective::AllReduce,
+    structure: Structure::InSwitch,
     protocols: &[Protocol::Ll],
     implementations: &[Implementation::NcclSymmetric, Implementation::Mscclpp],
     build,

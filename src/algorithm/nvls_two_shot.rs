@@ -7,7 +7,7 @@
 //! and its own nth travels once more each way.
 
 use super::waiting::{self, barrier};
-use super::{Algorithm, Implementation, Protocol, Request};
+use super::{Algorithm, Implementation, Protocol, Request, Structure};
 use crate::error::Result;
 use crate::schedule::build::{Builder, slice, trips};
 use crate::schedule::{BufferId, Collective, GroupId, Op, Role, Schedule};
@@ -17,6 +17,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     name: "nvls_two_shot",
     title: "two-stage in the switch",
     collective: Collective::AllReduce,
+    structure: Structure::InSwitch,
     protocols: &[Protocol::Simple],
     implementations: &[
         Implementation::NcclSymmetric,

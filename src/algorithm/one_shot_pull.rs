@@ -6,7 +6,7 @@
 
 use super::kernel::{Implementation, Kernel};
 use super::waiting::{self, barrier};
-use super::{Algorithm, Protocol, Request};
+use super::{Algorithm, Protocol, Request, Structure};
 use crate::error::Result;
 use crate::schedule::build::{Builder, Part, trips};
 use crate::schedule::{Action, BufferId, Collective, Op, Role, Schedule};
@@ -16,6 +16,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     name: "one_shot_pull",
     title: "one-stage",
     collective: Collective::AllReduce,
+    structure: Structure::Flat,
     protocols: &[Protocol::Simple],
     implementations: &[
         Implementation::CustomAllReduce,

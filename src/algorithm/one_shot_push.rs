@@ -8,7 +8,7 @@
 use super::kernel::Implementation;
 use super::lines::{LineTrip, line_trips};
 use super::one_shot_pull::THREADS;
-use super::{Algorithm, Protocol, Request};
+use super::{Algorithm, Protocol, Request, Structure};
 use crate::error::Result;
 use crate::schedule::build::{Builder, Part};
 use crate::schedule::{Action, BufferId, Collective, Lines, MessageId, Op, Role, Schedule};
@@ -18,6 +18,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     name: "one_shot_push",
     title: "one-stage push",
     collective: Collective::AllReduce,
+    structure: Structure::Flat,
     protocols: &[Protocol::Simple, Protocol::Ll],
     implementations: &[
         Implementation::FlashInfer,

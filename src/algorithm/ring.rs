@@ -8,7 +8,7 @@
 use super::primitives::{
     ConnectionId, Nccl, Place, Primitive, Slices, chunk_max, chunks, shares, split,
 };
-use super::{Algorithm, Implementation, Protocol, Request, nccl};
+use super::{Algorithm, Implementation, Protocol, Request, Structure, nccl};
 use crate::error::Result;
 use crate::schedule::build::{Part, slice};
 use crate::schedule::{Collective, Schedule};
@@ -42,6 +42,7 @@ const fn algorithm(
         name: "ring",
         title: "ring",
         collective,
+        structure: Structure::Flat,
         protocols: &[Protocol::Ll, Protocol::Ll128, Protocol::Simple],
         // The probe has this one only.
         implementations: match collective {

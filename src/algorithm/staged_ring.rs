@@ -4,7 +4,7 @@
 use super::kernel::Implementation;
 use super::lines::{LineTrip, line_trips};
 use super::one_shot_push::LAMPORT_THREADS;
-use super::{Algorithm, Protocol, Request};
+use super::{Algorithm, Protocol, Request, Structure};
 use crate::error::Result;
 use crate::schedule::build::{Builder, slice};
 use crate::schedule::{Action, BufferId, Collective, Lines, MessageId, Op, Role, Schedule};
@@ -14,6 +14,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     name: "staged_ring",
     title: "staged ring",
     collective: Collective::AllReduce,
+    structure: Structure::Flat,
     protocols: &[Protocol::Simple],
     implementations: &[Implementation::PcieIpc],
     build,

@@ -4,7 +4,7 @@
 use super::kernel::Implementation;
 use super::one_shot_pull::{THREADS, blocks_of, pull_trip, read_order};
 use super::waiting::{self, barrier};
-use super::{Algorithm, Protocol, Request};
+use super::{Algorithm, Protocol, Request, Structure};
 use crate::error::Result;
 use crate::schedule::build::{Builder, slice, trips};
 use crate::schedule::{Action, BufferId, Collective, Op, Role, Schedule};
@@ -14,6 +14,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     name: "two_shot_pull",
     title: "two-stage",
     collective: Collective::AllReduce,
+    structure: Structure::Flat,
     protocols: &[Protocol::Simple],
     implementations: &[
         Implementation::CustomAllReduce,

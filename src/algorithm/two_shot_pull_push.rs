@@ -8,7 +8,7 @@
 use super::kernel::Implementation;
 use super::one_shot_pull::{THREADS, blocks_of, read_order};
 use super::waiting::{self, barrier};
-use super::{Algorithm, Protocol, Request};
+use super::{Algorithm, Protocol, Request, Structure};
 use crate::error::Result;
 use crate::schedule::build::{Builder, Part, slice, trips};
 use crate::schedule::{Action, BufferId, Collective, Op, Role, Schedule};
@@ -18,6 +18,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     name: "two_shot_pull_push",
     title: "two-stage, read then write",
     collective: Collective::AllReduce,
+    structure: Structure::Flat,
     protocols: &[Protocol::Simple],
     implementations: &[
         Implementation::FlashInfer,

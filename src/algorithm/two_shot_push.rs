@@ -7,7 +7,7 @@
 use super::kernel::Implementation;
 use super::lines::{Range, line_trips};
 use super::one_shot_push::LAMPORT_THREADS;
-use super::{Algorithm, Protocol, Request};
+use super::{Algorithm, Protocol, Request, Structure};
 use crate::error::Result;
 use crate::schedule::build::{Builder, slice};
 use crate::schedule::{Action, BufferId, Collective, Lines, MessageId, Op, Role, Schedule};
@@ -17,6 +17,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     name: "two_shot_push",
     title: "two-stage push",
     collective: Collective::AllReduce,
+    structure: Structure::Flat,
     protocols: &[Protocol::Ll, Protocol::Simple],
     implementations: &[Implementation::Mscclpp, Implementation::PcieIpc],
     build,

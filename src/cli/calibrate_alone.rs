@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::fabric::calibration::Constant;
 use crate::input::calibration_json::{CalibrationFile, Replaced};
 use crate::input::{folder, load_topology};
+use crate::report::number::signed_percent;
 use crate::report::table::{Table, TableFormat};
 use crate::validation::check::CheckOptions;
 use crate::validation::read::observations;
@@ -66,7 +67,7 @@ pub(super) fn run(
 fn text(told: &Alone) -> String {
     let mut table = Table::new(&["constant", "table", "probe", "differs", "80 %", "", "told by"]);
     for constant in &told.constants {
-        let differs = format!("{:+.0} %", (constant.alone / constant.table - 1.0) * 100.0);
+        let differs = signed_percent(constant.alone / constant.table - 1.0);
         let (interval, by) = match constant.how {
             How::Read => (String::new(), format!("read: {}", constant.stage)),
             How::Fitted => {

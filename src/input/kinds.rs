@@ -16,6 +16,13 @@ pub struct Kind {
     pub command: &'static str,
 }
 
+impl Kind {
+    /// What to tell the one who gave such a text to another reader.
+    pub fn advice(self) -> String {
+        format!("{} reads it", self.command)
+    }
+}
+
 /// What reads files of each table.
 const MACHINE: &str = "`simulate --topo FILE`";
 const LOG: &str = "`simulate check --measured FILE --topo MACHINE`";
@@ -87,13 +94,7 @@ pub fn kind(text: &str) -> Option<Kind> {
 pub fn of_another(file: &str, text: &str, title: &str, what: &str) -> Option<Error> {
     let kind = kind(text).filter(|kind| kind.title != title)?;
     let message = format!("this looks like {}, {what}", kind.title);
-    let mut problem = Problem::new(message, "").help(format!("{} reads it", kind.command));
+    let mut problem = Problem::new(message, "").help(kind.advice());
     problem.span = lines(text).find(|line| !line.text.trim().is_empty()).map(|line| line.span);
     Some(Error::Input { file: file.to_owned(), text: text.to_owned(), problems: vec![problem] })
-}
-
-/// What to tell the one who gave a text to the wrong reader: what it looks like, and what reads it.
-pub(super) fn redirected(text: &str) -> Option<(String, String)> {
-    let Kind { title, command } = kind(text)?;
-    Some((title.to_owned(), format!("{command} reads it")))
 }

@@ -6,7 +6,7 @@ use super::formats::{self, FORMATS, Format};
 use super::found::build::{Stated, build};
 use super::found::merge::merge;
 use super::found::{Devices, Found};
-use super::kinds::{of_another, redirected};
+use super::kinds::{kind, of_another};
 use super::{topology_json, topology_text};
 use crate::error::{Error, Problem, Result};
 use crate::lines::lines;
@@ -168,7 +168,7 @@ fn read(name: &str) -> Result<Text> {
     let ours = json && text.contains("\"schema_version\"");
     match formats::recognise(&text) {
         Some(format) => with(format, &file, &text),
-        None if ours || json && redirected(&text).is_none() => Ok(Text::Topology { file, text }),
+        None if ours || json && kind(&text).is_none() => Ok(Text::Topology { file, text }),
         None => Err(unknown(&file, &text)),
     }
 }

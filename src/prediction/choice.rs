@@ -10,7 +10,7 @@ use crate::schedule::Collective;
 use crate::suggestion::known;
 use crate::topology::Topology;
 use crate::topology::edit::{Edit, Kind};
-use crate::units::parse_gpus;
+use crate::units::{format_gpus, parse_gpus};
 
 /// What is laid down.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -188,13 +188,11 @@ impl Choice {
             notes.push(format!("the first {count} of {gpu_count} GPUs; others with --gpus"));
         }
         if !self.graph.is_empty() && self.graph.len() == count as usize {
-            let order: Vec<String> = self.graph.iter().map(u32::to_string).collect();
-            notes.push(format!("ranks follow the graph file: {}", order.join(",")));
+            notes.push(format!("ranks follow the graph file: {}", format_gpus(&self.graph)));
             return Ok(self.graph.clone());
         }
         if let Some(ring) = nvlink_ring(topology, count as usize) {
-            let order: Vec<String> = ring.iter().map(u32::to_string).collect();
-            notes.push(format!("ranks follow NVLinks: {}; others with --gpus", order.join(",")));
+            notes.push(format!("ranks follow NVLinks: {}; others with --gpus", format_gpus(&ring)));
             return Ok(ring);
         }
         Ok((0..count).collect())

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::fabric::Calibration;
-use crate::input::embedded::MACHINES;
+use crate::input::embedded::{MACHINES, names};
 use crate::input::load_topology;
 use crate::topology::{Assumption, Topology};
 
@@ -112,10 +112,14 @@ pub fn constants(calibration: &Calibration, device: Option<&str>) -> super::tabl
     table
 }
 
+/// A user's machine that declares no regime: a built-in one declares what was measured of it.
+pub(super) fn may_lack_regimes(topology: &Topology) -> bool {
+    topology.regimes.is_empty() && !names().contains(&topology.name.as_str())
+}
+
 /// Built-in machines of the same GPUs that declare regimes, where a user's machine declares none.
 fn declaring(topology: &Topology) -> Vec<Topology> {
-    let own = MACHINES.iter().any(|machine| machine.name == topology.name);
-    if own || !topology.regimes.is_empty() {
+    if !may_lack_regimes(topology) {
         return Vec::new();
     }
     let like = |other: &Topology| {

@@ -3,10 +3,10 @@
 
 use std::fmt::Write;
 
+use super::assumptions::may_lack_regimes;
 use super::in_place;
 use super::machine::{links_line, paths_line, settings};
 use super::number::{percent, short, shorter, signed_percent, with_range};
-use crate::input::embedded::MACHINES;
 use crate::prediction::{CasePrediction, Machine, Range};
 use crate::sweep::answer::Pick;
 use crate::sweep::{Answer, Question};
@@ -349,8 +349,7 @@ fn wirings(out: &mut String, question: &Question<'_>, answer: &Answer) {
 /// What a regime would change that a built-in machine of the same GPUs declares, where this one is a
 /// user's and its file says nothing of any: both answers.
 fn regime_elsewhere(question: &Question<'_>, answer: &Answer) -> Option<String> {
-    let topology = &question.machine.topology;
-    if !topology.regimes.is_empty() || MACHINES.iter().any(|one| one.name == topology.name) {
+    if !may_lack_regimes(&question.machine.topology) {
         return None;
     }
     let declares = |(_, machine): &&(String, Machine)| !machine.topology.regimes.is_empty();

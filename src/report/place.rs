@@ -10,7 +10,7 @@ use crate::sweep::grouping::Groups;
 use crate::sweep::placement::{Placed, Placement, Winner};
 use crate::sweep::wiring::{Wired, Wirings};
 use crate::topology::Topology;
-use crate::units::{format_size, format_thousands};
+use crate::units::{format_gpus, format_size, format_thousands};
 
 /// Ring order, islands, groups, and the fastest implementation by size.
 pub fn page(
@@ -21,7 +21,7 @@ pub fn page(
     table: &[Winner],
 ) -> String {
     let order = |placed: &Placed| {
-        format!("{:>8} us  --gpus {}", short(placed.us), names(&placed.gpus, ","))
+        format!("{:>8} us  --gpus {}", short(placed.us), format_gpus(&placed.gpus))
     };
     let how = match placement.exact {
         true => "every choice and order of GPUs was tried",
@@ -38,7 +38,7 @@ pub fn page(
     if let Some(islands) = islands {
         let _ = write!(out, "\nislands of ranks, the fastest schedule by islands, {size} B");
         grouped(&mut out, islands, |groups| {
-            let islands: Vec<String> = groups.iter().map(|ranks| names(ranks, ",")).collect();
+            let islands: Vec<String> = groups.iter().map(|ranks| format_gpus(ranks)).collect();
             format!("islands={}", islands.join("/"))
         });
     }
@@ -50,7 +50,7 @@ pub fn page(
         );
         grouped(&mut out, groups, |groups| {
             let gpus: Vec<String> =
-                groups.iter().map(|gpus| format!("--gpus {}", names(gpus, ","))).collect();
+                groups.iter().map(|gpus| format!("--gpus {}", format_gpus(gpus))).collect();
             gpus.join(" | ")
         });
     }
@@ -87,11 +87,6 @@ fn grouped(out: &mut String, found: &Groups, written: impl Fn(&[Vec<u32>]) -> St
             one.by
         );
     }
-}
-
-fn names(numbers: &[u32], between: &str) -> String {
-    let names: Vec<String> = numbers.iter().map(u32::to_string).collect();
-    names.join(between)
 }
 
 /// Where uplinks may go, best first, each with the edits that make it.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::in_parallel;
-use super::plan::{Plan, Terms};
+use super::plan::{Plan, Terms, some_left};
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
@@ -140,7 +140,6 @@ fn calls_ms(
     let prepared = plan.prepared(calibration, Terms { regimes: true, ranges: false, fidelity })?;
     let scenario = &prepared.scenario;
     let step = scenario.step(&target.step).unwrap_or(&scenario.steps[0]);
-    let found = prepared.fastest(step.bytes)?;
-    let (case, us) = found.ok_or_else(|| Error::request("no implementation is left", ""))?;
+    let (case, us) = some_left(prepared.fastest(step.bytes)?)?;
     Ok((us * f64::from(step.calls) / 1e3, case.title))
 }

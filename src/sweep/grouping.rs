@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use serde::Serialize;
 
 use super::in_parallel;
+use super::plan::{fastest, some_left};
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::prediction::cases::cases;
@@ -67,7 +68,7 @@ pub fn islands(machine: &Machine, gpus: &[u32], bytes: u64) -> Result<Option<Gro
     let cost = |islands: &Vec<Vec<u32>>, fidelity: Fidelity| {
         let options =
             CaseOptions { islands: islands.clone(), ..CaseOptions::of(gpus.to_vec(), fidelity) };
-        fastest(machine, &by_islands, bytes, &options)
+        timed(machine, &by_islands, bytes, &options)
     };
     let count = gpus.len();
     let sizes: Vec<usize> = (2..count).filter(|size| count.is_multiple_of(*size)).collect();
@@ -99,7 +100,7 @@ pub fn groups(machine: &Machine, ranks: usize, bytes: u64) -> Result<Groups> {
         }
         let cases = Choice::default().cases(Collective::AllReduce, machine, gpus)?;
         let options = CaseOptions::of(gpus.clone(), fidelity);
-        let found = fastest(machine, &cases, bytes, &options)?;
+        let found = timed(machine, &cases, bytes, &options)?;
         if let Ok(mut known) = known.lock() {
             known.insert(key, found.clone());
         }
@@ -119,15 +120,10 @@ pub fn groups(machine: &Machine, ranks: usize, bytes: u64) -> Result<Groups> {
 }
 
 /// The fastest of these cases, us, and what people call it.
-fn fastest(machine: &Machine, cases: &[Case], bytes: u64, options: &CaseOptions) -> Result<Timed> {
+fn timed(machine: &Machine, cases: &[Case], bytes: u64, options: &CaseOptions) -> Result<Timed> {
     let bytes = Collective::AllReduce.round_up(bytes, options.gpus.len());
-    let times = cases.iter().map(|case| {
-        let us = case.nominal_us(machine, bytes, options)?;
-        Ok((us, case.title_at(bytes, options)))
-    });
-    let times = times.collect::<Result<Vec<_>>>()?;
-    let best = times.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));
-    best.ok_or_else(|| Error::request("no implementation is left", ""))
+    let (case, us) = some_left(fastest(machine, cases, bytes, options)?)?;
+    Ok((us, case.title_at(bytes, options)))
 }
 
 /// The groupings that were looked at, with their times, and whether these are all.

@@ -4,16 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::ask::same_sign;
 use super::in_parallel;
-use super::plan::{Plan, Prepared, Terms, parse_edits};
+use super::plan::{Plan, Prepared, Terms, parse_edits, some_left};
 use crate::algorithm::streams::{Stream, all_pairs_reads, all_pairs_writes, streams};
 use crate::engine::{Fidelity, RunOptions, simulate};
 use crate::error::{self, Error, Result};
 use crate::fabric::{Calibration, Fabric};
 use crate::prediction::Choice;
-use crate::prediction::nccl::taken;
-use crate::selection::nccl::environment::Settings;
-use crate::selection::nccl::survey::Detection;
-use crate::selection::nccl::{Setup, Version};
+use crate::prediction::nccl::{newest, taken};
 use crate::topology::Topology;
 use crate::workload::{Collective, Scenario};
 
@@ -226,7 +223,7 @@ impl Finder<'_> {
             plan.edited(&edits, self.calibration)?.0.prepared(self.calibration, terms)?;
         let fabric = &prepared.machine.nominal.fabric;
         match &change.figure {
-            Figure::Call { bytes } if side.nccl => self.nccl_us(&prepared, *bytes),
+            Figure::Call { bytes } if side.nccl => nccl_us(&prepared, *bytes),
             Figure::Call { bytes } => fastest_us(&prepared, *bytes),
             Figure::Copies { flows } => {
                 let copies: Vec<Stream> =
@@ -250,21 +247,21 @@ impl Finder<'_> {
             }
         }
     }
+}
 
-    /// What NCCL takes by itself, us.
-    fn nccl_us(&self, prepared: &Prepared, bytes: u64) -> Result<f64> {
-        let (options, topology) = (&prepared.options, &prepared.machine.topology);
-        let (detection, settings) = (Detection::of(&options.gpus), Settings::default());
-        let setup = Setup::of(topology, self.calibration, &detection, Version::NEWEST, settings)?;
-        let chosen = taken(&setup, Collective::AllReduce, bytes, options)?;
-        let (case, options) = chosen.case.map_err(|reason| Error::request(reason, ""))?;
-        case.nominal_us(&prepared.machine, bytes, &options)
-    }
+/// What NCCL takes by itself, us.
+fn nccl_us(prepared: &Prepared, bytes: u64) -> Result<f64> {
+    let (machine, options) = (&prepared.machine, &prepared.options);
+    let setup = newest(machine, &options.gpus).ok_or_else(|| {
+        Error::request(format!("NCCL would not understand {}", machine.topology.name), "")
+    })?;
+    let chosen = taken(&setup, Collective::AllReduce, bytes, options)?;
+    let (case, options) = chosen.case.map_err(|reason| Error::request(reason, ""))?;
+    case.nominal_us(machine, bytes, &options)
 }
 
 fn fastest_us(prepared: &Prepared, bytes: u64) -> Result<f64> {
-    let found = prepared.fastest(bytes)?;
-    found.map(|(_, us)| us).ok_or_else(|| Error::request("no implementation is left", ""))
+    Ok(some_left(prepared.fastest(bytes)?)?.1)
 }
 
 fn all_pairs(gpus: &[u32], way: Way) -> Vec<Stream> {

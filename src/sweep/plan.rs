@@ -63,10 +63,31 @@ impl Prepared {
     /// As [`Prepared::cases`], and those of the engine.
     pub fn fastest(&self, bytes: u64) -> Result<Option<(Case, f64)>> {
         let cases = self.cases()?;
-        let times =
-            in_parallel(&cases, |case| case.nominal_us(&self.machine, bytes, &self.options))?;
-        Ok(cases.into_iter().zip(times).min_by(|a, b| a.1.total_cmp(&b.1)))
+        let found = fastest(&self.machine, &cases, bytes, &self.options)?;
+        Ok(found.map(|(case, us)| (case.clone(), us)))
     }
+}
+
+/// The fastest of these cases for a call of `bytes`, and its time, us; nothing where there is none.
+///
+/// # Errors
+/// Those of the algorithms and the engine.
+pub fn fastest<'c>(
+    machine: &Machine,
+    cases: &'c [Case],
+    bytes: u64,
+    options: &CaseOptions,
+) -> Result<Option<(&'c Case, f64)>> {
+    let times = in_parallel(cases, |case| case.nominal_us(machine, bytes, options))?;
+    Ok(cases.iter().zip(times).min_by(|a, b| a.1.total_cmp(&b.1)))
+}
+
+/// What was found.
+///
+/// # Errors
+/// That nothing was.
+pub fn some_left<T>(found: Option<T>) -> Result<T> {
+    found.ok_or_else(|| Error::request("no implementation is left", ""))
 }
 
 /// Edits that people may look for and that there are not: names, why, and what there is instead.

@@ -160,9 +160,6 @@ pub struct Alone {
     pub stages: Vec<Fitted>,
     /// Stages that had none.
     pub without_rows: Vec<String>,
-    /// All constants, with those of the recipe as the probe has them, told or not.
-    #[serde(skip)]
-    pub calibration: Calibration,
 }
 
 /// The recipe that comes with the program.
@@ -263,13 +260,19 @@ impl Wanted {
 /// logarithm.
 const MOVED: f64 = 0.02;
 
+/// A free constant between two stages.
+struct Known<'a> {
+    /// As the recipe has it.
+    word: &'a str,
+    name: Name,
+    /// Standard deviation of its logarithm as it is now.
+    spread: f64,
+    told: Told,
+}
+
 /// State between two stages.
 struct Work<'a> {
-    told: Vec<Told>,
-    names: Vec<Name>,
-    /// Of the logarithm of each constant as it is now.
-    spreads: Vec<f64>,
-    words: Vec<&'a str>,
+    known: Vec<Known<'a>>,
     calibration: Calibration,
 }
 
@@ -277,45 +280,37 @@ impl<'a> Work<'a> {
     /// All free constants withdrawn.
     fn new(recipe: &'a Recipe, topology: &Topology, table: &Calibration) -> Result<Work<'a>> {
         let devices = devices(topology)?;
-        let mut work = Work {
-            told: Vec::new(),
-            names: Vec::new(),
-            spreads: Vec::new(),
-            words: Vec::new(),
-            calibration: table.clone(),
-        };
+        let mut work = Work { known: Vec::new(), calibration: table.clone() };
         for free in &recipe.free {
             let (class, device, name) = named(&free.constant, &devices)?;
-            let known = table.constant(class, &device, &name)?;
+            let constant = table.constant(class, &device, &name)?;
             work.calibration.set(class, &device, &name, free.start)?;
-            work.told.push(Told {
+            let told = Told {
                 name: format!("{}/{device}/{name}", class.word()),
-                unit: known.unit.clone(),
-                table: known.value,
+                unit: constant.unit.clone(),
+                table: constant.value,
                 alone: free.start,
                 low: free.start / free.factor.powf(SIGMAS_80),
                 high: free.start * free.factor.powf(SIGMAS_80),
                 how: How::Untold,
                 stage: String::new(),
-            });
-            work.names.push((class, device, name));
-            work.spreads.push(free.factor.ln());
-            work.words.push(&free.constant);
+            };
+            let (word, spread) = (&*free.constant, free.factor.ln());
+            work.known.push(Known { word, name: (class, device, name), spread, told });
         }
         Ok(work)
     }
 
     fn place(&self, word: &str) -> Result<usize> {
-        let place = self.words.iter().position(|known| *known == word);
+        let place = self.known.iter().position(|known| known.word == word);
         place.ok_or_else(|| Error::request(format!("`{word}` is not among the free constants"), ""))
     }
 
     fn read(&mut self, reading: &Reading, rows: &[Row]) -> Result<()> {
         let Some(value) = reading.value(rows)? else { return Ok(()) };
         let at = self.place(&reading.constant)?;
-        let (class, device, name) = &self.names[at];
+        let Known { name: (class, device, name), told, .. } = &mut self.known[at];
         self.calibration.set(*class, device, name, value)?;
-        let told = &mut self.told[at];
         (told.alone, told.low, told.high, told.how) = (value, value, value, How::Read);
         told.stage.clone_from(&reading.rows.experiment);
         Ok(())
@@ -329,27 +324,25 @@ impl<'a> Work<'a> {
         }
         let places: Vec<usize> =
             stage.fits.iter().map(|word| self.place(word)).collect::<Result<_>>()?;
-        let names: Vec<Name> = places.iter().map(|at| self.names[*at].clone()).collect();
-        let priors = places.iter().map(|at| self.spreads[*at]).collect();
+        let names: Vec<Name> = places.iter().map(|at| self.known[*at].name.clone()).collect();
+        let priors = places.iter().map(|at| self.known[*at].spread).collect();
         let before = self.calibration.clone();
         let fit = fit_with_priors(&rows, &[], &names, priors, &before)?;
         for (at, fitted) in places.into_iter().zip(&fit.constants) {
-            let (class, device, name) = &self.names[at];
+            let Known { name: (class, device, name), spread, told, .. } = &mut self.known[at];
             let value = fitted.likeliest;
             self.calibration.set(*class, device, name, value)?;
-            let told = &mut self.told[at];
             let moved = (value / told.alone).ln().abs() > MOVED;
             if !fitted.identifiable && !moved {
                 continue;
             }
             let factor = (fitted.high / fitted.low).sqrt();
-            self.spreads[at] = factor.ln() / SIGMAS_80;
+            *spread = factor.ln() / SIGMAS_80;
             (told.alone, told.low, told.high) = (value, value / factor, value * factor);
             told.how = if fitted.identifiable { How::Fitted } else { How::Shared };
             told.stage.clone_from(&stage.name);
         }
-        let after = compared(&rows, &before, &self.calibration)?;
-        Ok(Some(after))
+        Ok(Some(compared(&rows, &before, &self.calibration)?))
     }
 }
 
@@ -379,7 +372,8 @@ pub fn alone(
             None => without_rows.push(stage.name.clone()),
         }
     }
-    Ok(Alone { constants: work.told, stages, without_rows, calibration: work.calibration })
+    let constants = work.known.into_iter().map(|known| known.told).collect();
+    Ok(Alone { constants, stages, without_rows })
 }
 
 /// How far a constant told by the probe is to be trusted.

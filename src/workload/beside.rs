@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::units::format_gpus;
+
 /// A kind of traffic that goes on without end while the calls run, and which GPUs make it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -20,8 +22,8 @@ pub struct Beside {
 impl fmt::Display for Beside {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.traffic.what())?;
-        let gpus: Vec<String> = self.gpus.iter().map(u32::to_string).collect();
-        if gpus.is_empty() { Ok(()) } else { write!(out, ", GPUs {}", gpus.join(",")) }
+        let gpus = &self.gpus;
+        if gpus.is_empty() { Ok(()) } else { write!(out, ", GPUs {}", format_gpus(gpus)) }
     }
 }
 

@@ -2,17 +2,15 @@
 
 use collsim::engine::Fidelity;
 use collsim::fabric::Calibration;
-use collsim::input::load_scenario;
 use collsim::measurement::{Run, library, read_machine};
 use collsim::prediction::{CaseOptions, Choice, Machine};
-use collsim::sweep::plan::{Plan, parse_edits};
 use collsim::topology::Topology;
 use collsim::validation::experiment;
 use collsim::validation::predict::{Call, collectives};
 use collsim::workload::{Beside, Collective, Traffic};
 
 use crate::cli::simulate;
-use crate::rig::topology;
+use crate::rig::{edited, topology};
 
 fn beside(traffic: Traffic, gpus: &[u32]) -> Beside {
     Beside { traffic, gpus: gpus.to_vec() }
@@ -105,15 +103,6 @@ fn traffic_elsewhere_changes_nothing_and_traffic_on_the_way_costs() {
         both.to_bits(),
         us(vec![beside(Traffic::D2h, &[0]), beside(Traffic::H2d, &[0])]).to_bits()
     );
-}
-
-/// A machine with edits.
-fn edited(machine: &str, edits: &str) -> Topology {
-    let calibration = Calibration::embedded().expect("embedded");
-    let scenario = load_scenario("kimi-k25-tp8").expect("built in");
-    let plan = Plan { topology: topology(machine), scenario, choice: Choice::default() };
-    let edits = parse_edits(&[edits.to_owned()]).expect("edits");
-    plan.edited(&edits, &calibration).expect("a machine").0.topology
 }
 
 #[test]

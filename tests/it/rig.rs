@@ -5,8 +5,9 @@ use collsim::algorithm::{Transport, build};
 use collsim::engine::{Fidelity, Outcome, RunOptions, simulate};
 use collsim::fabric::{Calibration, CompileOptions, Fabric};
 use collsim::input::embedded::MACHINES;
-use collsim::input::load_topology;
+use collsim::input::{load_scenario, load_topology};
 use collsim::schedule::Schedule;
+use collsim::sweep::plan::{Plan, parse_edits};
 use collsim::topology::Topology;
 use collsim::units::Time;
 
@@ -53,6 +54,15 @@ const ONE_LOOK: f64 = 0.02;
 /// The embedded topology of this name.
 pub(crate) fn topology(name: &str) -> Topology {
     load_topology(name).expect("an embedded machine")
+}
+
+/// The same with edits.
+pub(crate) fn edited(machine: &str, edits: &str) -> Topology {
+    let calibration = Calibration::embedded().expect("embedded");
+    let scenario = load_scenario("kimi-k25-tp8").expect("built in");
+    let plan = Plan { topology: topology(machine), scenario, choice: Default::default() };
+    let edits = parse_edits(&[edits.to_owned()]).expect("edits");
+    plan.edited(&edits, &calibration).expect("a machine").0.topology
 }
 
 /// All embedded machines with two GPUs or more.

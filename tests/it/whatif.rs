@@ -5,20 +5,10 @@
 use collsim::algorithm::streams::{Stream, streams};
 use collsim::engine::{Fidelity, RunOptions, simulate};
 use collsim::fabric::Calibration;
-use collsim::input::load_scenario;
 use collsim::prediction::{CaseOptions, Choice, Machine};
-use collsim::sweep::plan::{Plan, parse_edits};
 use collsim::topology::Topology;
 
-use crate::rig::{Rig, topology};
-
-fn edited(machine: &str, edits: &str) -> Topology {
-    let calibration = Calibration::embedded().expect("embedded");
-    let scenario = load_scenario("kimi-k25-tp8").expect("built in");
-    let plan = Plan { topology: topology(machine), scenario, choice: Choice::default() };
-    let edits = parse_edits(&[edits.to_owned()]).expect("edits");
-    plan.edited(&edits, &calibration).expect("a machine").0.topology
-}
+use crate::rig::{Rig, edited, topology};
 
 /// Both directions between two GPUs by copy engines, GB/s in all.
 fn both_ways(topology: Topology, a: u32, b: u32) -> f64 {

@@ -7,6 +7,7 @@ use crate::algorithm::{Hop, Protocol, Request};
 use crate::fabric::EndpointId;
 use crate::schedule::build::Builder;
 use crate::schedule::{Block, BufferId, Executor, Lines, MessageId, Op, Role};
+use crate::units::Time;
 
 /// One way between two ranks.
 pub(in crate::algorithm) struct Connection {
@@ -165,7 +166,7 @@ impl Connection {
         builder: &mut Builder,
         bytes: u32,
         slots: usize,
-        host: [crate::units::Time; 2],
+        host: [Time; 2],
     ) -> Option<End> {
         let (step, flag, credit) = self.send(builder, FLAG, Lines::Plain, slots);
         let offset = (step % slots) as u32 * self.slice;

@@ -24,7 +24,7 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 use serde::Serialize;
 
-use super::kinds::redirected;
+use super::kinds::kind;
 use super::read::{mark, open};
 use crate::error::{Error, Result};
 use crate::workload::{Collective, Scenario};
@@ -247,8 +247,8 @@ fn unknown(file: &str, head: &str) -> Error {
         let help = "did what wrote it end as it should, and is it the right file?";
         return failure(file, "it is empty", help);
     }
-    let (reason, help) = match redirected(head) {
-        Some((title, help)) => (format!("it is {title}, and tells no calls"), help),
+    let (reason, help) = match kind(head) {
+        Some(kind) => (format!("it is {}, and tells no calls", kind.title), kind.advice()),
         None => (
             format!("it is no trace that I know; it starts with `{first}`"),
             format!("known: {}", titles.join(", ")),

@@ -12,12 +12,13 @@ use self::shape::shape;
 use self::space::{Above, Place, Space};
 use super::compare::change;
 use super::in_parallel;
-use super::plan::{Plan, Terms, parse_edits};
+use super::plan::{Plan, Terms, parse_edits, some_left};
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
 use crate::prediction::{CasePrediction, Range};
 use crate::topology::{NodeId, Topology};
+use crate::units::format_gpus;
 
 /// A way to plug the switches in.
 #[derive(Clone, Debug, Serialize)]
@@ -163,9 +164,7 @@ fn told(
     let terms = Terms { regimes, ranges: true, fidelity: Fidelity::Packet };
     let predictions = in_parallel(&chosen, |one| {
         let prepared = one.plan.clone().prepared(calibration, terms)?;
-        let (case, _) = prepared
-            .fastest(bytes)?
-            .ok_or_else(|| Error::request("no implementation is left", ""))?;
+        let (case, _) = some_left(prepared.fastest(bytes)?)?;
         case.predict(&prepared.machine, bytes, &prepared.options)
     })?;
     let wired = |(one, prediction): (Tried, &CasePrediction)| Wired {
@@ -248,8 +247,7 @@ impl Seen {
         let ranks = (plan.scenario.tensor_parallel as usize).min(order.len());
         if !edits.is_empty() && plan.choice.gpus.is_empty() && !order[..ranks].is_sorted() {
             plan.choice.gpus = order[..ranks].to_vec();
-            let names: Vec<String> = plan.choice.gpus.iter().map(u32::to_string).collect();
-            edits.push(format!("gpus={}", names.join(",")));
+            edits.push(format!("gpus={}", format_gpus(&plan.choice.gpus)));
         }
         Some((edits, plan))
     }
