@@ -8,6 +8,7 @@ use super::inventory::{
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
 use crate::selection::gpu::Capability;
+use crate::topology::checks::settings::numa_fault;
 use crate::topology::{LinkKind, NodeId, NodeKind, QUADRANTS, Topology};
 
 /// What a topology does not say and detection would find.
@@ -55,11 +56,8 @@ pub fn survey(
     detection: &Detection,
 ) -> Result<Inventory> {
     let numa_per_socket = numa_per_socket(topology, detection);
-    if !matches!(numa_per_socket, 1 | 2 | 4) {
-        return Err(Error::request(
-            format!("a socket has no {numa_per_socket} NUMA nodes"),
-            "1, 2 or 4",
-        ));
+    if let Some(fault) = numa_fault(numa_per_socket.into()) {
+        return Err(Error::request(fault, ""));
     }
     let mut survey = Survey {
         topology,

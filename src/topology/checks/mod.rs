@@ -5,6 +5,7 @@
 
 mod links;
 mod reach;
+pub mod settings;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ pub fn check_parts(topology: &Topology) -> Vec<Problem> {
     }
     let mut problems = Vec::new();
     problems.extend(name_fault(&topology.name).map(|fault| Problem::new(fault, "name")));
+    problems.extend(settings::check(topology));
     if topology.gpus().is_empty() {
         problems.push(
             Problem::new("there is no GPU", "nodes")
@@ -62,7 +64,8 @@ fn too_large(topology: &Topology) -> Option<Problem> {
     }
 }
 
-fn name_fault(name: &str) -> Option<String> {
+/// What is wrong with the name of a machine, a node or a regime.
+pub fn name_fault(name: &str) -> Option<String> {
     let length = name.chars().count();
     if name.trim().is_empty() {
         Some("the name is empty".to_owned())

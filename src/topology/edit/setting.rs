@@ -3,6 +3,7 @@
 use super::{Edit, Kind};
 use crate::error::Result;
 use crate::topology::Topology;
+use crate::topology::checks::settings::{numa_fault, size_fault};
 
 pub(super) const PEER_TO_PEER: Kind<Topology> = Kind {
     name: "p2p",
@@ -49,11 +50,11 @@ pub(super) const NUMA: Kind<Topology> = Kind {
     what: "NUMA nodes of a socket (NPS, SNC): what NCCL believes of paths inside a socket",
     apply: |topology, edit| {
         edit.of_nothing()?;
-        let nodes = match edit.number(1, 4)? {
-            3 => return Err(edit.refused("a socket has 1, 2 or 4 NUMA nodes", "")),
-            nodes => nodes as u8,
-        };
-        topology.settings.numa_per_socket = Some(nodes);
+        let nodes = edit.number(1, 4)?;
+        if let Some(fault) = numa_fault(nodes) {
+            return Err(edit.refused(fault, ""));
+        }
+        topology.settings.numa_per_socket = Some(nodes as u8);
         Ok(format!("{nodes} NUMA nodes a socket"))
     },
 };
@@ -64,12 +65,11 @@ fn switch(edit: &Edit, what: &str, setting: &mut bool) -> Result<String> {
     Ok(format!("{what}: {}", edit.to))
 }
 
-/// PCIe knows the powers of two from 128 to 4096 (base specification 5.0, section 7.5.3.4).
 fn size(edit: &Edit, what: &str, setting: &mut Option<u16>) -> Result<String> {
     edit.of_nothing()?;
     let bytes = edit.number(128, 4096)?;
-    if !bytes.is_power_of_two() {
-        return Err(edit.refused("PCIe knows 128, 256, 512, 1024, 2048 and 4096", ""));
+    if let Some(fault) = size_fault(bytes) {
+        return Err(edit.refused(fault, ""));
     }
     *setting = Some(bytes as u16);
     Ok(format!("{what} {bytes} B"))

@@ -2,7 +2,8 @@
 
 use collsim::input::render;
 use collsim::input::topology_json::{parse, parse_with};
-use collsim::topology::checks;
+use collsim::topology::edit::{Edit, KINDS};
+use collsim::topology::{Topology, checks};
 
 use super::{GOOD, broken, extended, pcie, picture, problems, refused};
 
@@ -51,6 +52,37 @@ fn a_gpu_without_path() {
     let text = extended(&island, &[pcie("gpu2", "root1")]);
     let message = "no path from GPU `gpu2` to any other GPU or to host memory";
     refused(&text, "two.json:11:2", message, "");
+}
+
+/// What no edit sets no file has either.
+#[test]
+fn settings_have_the_limits_of_their_edits() {
+    let set = |key: &str, value: u32| {
+        let settings = format!("\"name\": \"two\",\n  \"settings\": {{\"{key}\": {value}}},");
+        broken("\"name\": \"two\",", &settings)
+    };
+    let takes = |name: &str, value: u32, mut topology: Topology| {
+        let edit = Edit::parse(&format!("{name}={value}")).expect("an edit");
+        let kind = KINDS.iter().find(|kind| kind.name == name).expect("a kind");
+        (kind.apply)(&mut topology, &edit).is_ok()
+    };
+    let kinds = [
+        ("max_payload", "mps", &[128, 4096][..], &[0, 1, 100, 127, 4097, 65535][..]),
+        ("max_read_request", "mrrs", &[128, 4096], &[0, 1, 100, 127, 384, 4097, 65535]),
+        ("numa_per_socket", "nps", &[1, 2, 4], &[0, 3, 5, 255]),
+    ];
+    for (key, edit, sound, wrong) in kinds {
+        for &value in sound {
+            let topology = parse("two.json", &set(key, value)).expect(key);
+            assert!(takes(edit, value, topology), "{edit}={value}");
+        }
+        for &value in wrong {
+            let place = format!("two.json:4:{}", "  \"settings\": {\"\": ".len() + key.len() + 1);
+            let message = if key == "numa_per_socket" { "1, 2 or 4" } else { "PCIe knows 128" };
+            refused(&set(key, value), &place, message, "");
+            assert!(!takes(edit, value, parse("two.json", GOOD).expect("valid")), "{edit}={value}");
+        }
+    }
 }
 
 #[test]
