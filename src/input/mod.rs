@@ -20,6 +20,7 @@ pub mod scenario;
 pub mod scenario_json;
 pub mod topology_json;
 pub mod traces;
+mod utf16;
 mod xml;
 
 use std::io;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use super::utf16;
 use crate::error::{Error, Result};
 
 /// Reads a UTF-8 text of at most `limit` bytes; `-` is standard input. `small` says in a sentence
@@ -70,25 +71,19 @@ fn read_limited(source: impl Read, limit: u64) -> std::result::Result<Vec<u8>, F
 const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// How many bytes of a text's start are no text: those of a byte order mark.
-///
-/// # Errors
-/// [`Error::Read`] for UTF-16, by its mark or by the zeros of plain letters.
-pub(super) fn mark(file: &str, start: &[u8]) -> Result<usize> {
-    let utf_16 = matches!(start, [0xff, 0xfe, ..] | [0xfe, 0xff, ..])
-        || matches!(start, [0, a, 0, b, ..] | [a, 0, b, 0, ..] if *a != 0 && *b != 0);
-    if utf_16 {
-        return Err(Error::Read {
-            file: file.to_owned(),
-            reason: "it is UTF-16 text, as `>` of PowerShell writes; UTF-8 is expected".to_owned(),
-            help: "convert it: `iconv -f UTF-16 -t UTF-8`, or save it as UTF-8".to_owned(),
-        });
-    }
-    Ok(if start.starts_with(&MARK) { MARK.len() } else { 0 })
+pub(super) fn mark(start: &[u8]) -> usize {
+    if start.starts_with(&MARK) { MARK.len() } else { 0 }
 }
 
 fn decode(file: &str, mut bytes: Vec<u8>) -> Result<String> {
-    let before = mark(file, &bytes)?;
-    bytes.drain(..before);
+    if let Some((order, before)) = utf16::order(&bytes) {
+        return utf16::exact(&bytes[before..], order).ok_or_else(|| Error::Read {
+            file: file.to_owned(),
+            reason: "it begins as UTF-16 text and is none".to_owned(),
+            help: "is it the right file, and whole?".to_owned(),
+        });
+    }
+    bytes.drain(..mark(&bytes));
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text),
         Err(wrong) => {
@@ -165,12 +160,12 @@ mod tests {
     }
 
     #[test]
-    fn utf_16_is_named_with_and_without_a_mark() {
-        for bytes in [&b"\xff\xfeG\0"[..], b"\xfe\xff\0G", b"G\0P\0U\0", b"\0G\0P"] {
-            let error = decode("x", bytes.to_vec()).unwrap_err();
-            assert!(told(&error).contains("UTF-16 text"), "{}", told(&error));
+    fn utf_16_is_text_and_half_of_it_is_told() {
+        for bytes in [&b"\xff\xfeG\0P\0"[..], b"\xfe\xff\0G\0P", b"G\0P\0", b"\0G\0P"] {
+            assert_eq!(decode("x", bytes.to_vec()).expect("valid"), "GP");
         }
-        assert_eq!(mark("x", b"\0\0\0\0").ok(), Some(0));
+        let error = decode("x", b"\xff\xfeG\0P".to_vec()).unwrap_err();
+        assert!(told(&error).contains("UTF-16 text and is none"), "{}", told(&error));
     }
 
     #[test]

@@ -26,6 +26,7 @@ use serde::Serialize;
 
 use super::kinds::kind;
 use super::read::{mark, open};
+use super::utf16::{self, Narrowed};
 use crate::error::{Error, Result};
 use crate::workload::{Collective, Scenario};
 
@@ -176,9 +177,11 @@ pub fn scenario_of(file: &str) -> Option<Result<Scenario>> {
     let mut head = Vec::new();
     let bytes = BufReader::new(File::open(file).ok()?.take(HEAD as u64));
     read_head(bytes, &mut head);
-    // Of UTF-16 the reader of scenarios tells.
-    head.drain(..mark(file, &head).ok()?);
-    recognise(&String::from_utf8_lossy(&head))?;
+    let text = match utf16::order(&head) {
+        Some((order, before)) => utf16::lossy(&head[before..], order),
+        None => String::from_utf8_lossy(&head[mark(&head)..]).into_owned(),
+    };
+    recognise(&text)?;
     let stem = Path::new(file).file_name().and_then(|name| name.to_str()).unwrap_or("trace");
     let name = stem.split('.').next().unwrap_or(stem).to_owned();
     let read = read_trace(file, None, &|_| ());
@@ -217,7 +220,13 @@ pub fn read_from(
     };
     let mut head = Vec::new();
     stream.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
-    head.drain(..mark(file, &head)?);
+    if let Some((order, before)) = utf16::order(&head) {
+        let wide = io::Cursor::new(head.split_off(before)).chain(stream);
+        stream = Box::new(BufReader::with_capacity(1 << 18, Narrowed::new(wide, order)));
+        head.clear();
+        stream.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
+    }
+    head.drain(..mark(&head));
     let text = String::from_utf8_lossy(&head).into_owned();
     let format = match format {
         Some(format) => format,
