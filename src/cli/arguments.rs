@@ -2,6 +2,7 @@
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
+use crate::topology::checks;
 use crate::units::{parse_gpus, parse_size};
 
 /// What a GPU machine's wires do to collective communication.
@@ -349,6 +350,11 @@ pub(super) struct Choose {
     /// Write to a file instead of standard output.
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<String>,
+}
+
+/// A name that a file of ours may have.
+pub(super) fn name(text: &str) -> std::result::Result<String, String> {
+    checks::name_fault(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
 impl Arguments {

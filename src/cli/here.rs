@@ -5,15 +5,15 @@ use std::process::Command;
 
 use clap::Args;
 
-use super::arguments::ConstantsFrom;
+use super::arguments::{ConstantsFrom, name};
 use super::load;
 use super::output::{Failure, Outcome, Output};
-use crate::fabric::{Calibration, CompileOptions, Fabric};
+use crate::fabric::{Calibration, CompileOptions, Fabric, hardware};
 use crate::input::found::faults::{Fault, survey};
 use crate::input::found::merge::merge;
 use crate::input::found::{Devices, Found};
 use crate::input::here::read_here;
-use crate::input::{formats, machine_texts, topology_json};
+use crate::input::{formats, machine_texts, sound, topology_json};
 use crate::report::faults::{Priced, faults_page};
 use crate::sweep::faults::{savings, times_us};
 use crate::topology::Topology;
@@ -37,7 +37,7 @@ pub(super) struct Options {
     #[arg(long, short, value_name = "FILE")]
     out: Option<String>,
     /// Name of the machine.
-    #[arg(long, value_name = "NAME", default_value = "here")]
+    #[arg(long, value_name = "NAME", default_value = "here", value_parser = name)]
     name: String,
 }
 
@@ -55,6 +55,9 @@ pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result
         all.extend(asked());
     }
     let (topology, faults) = survey(merge(all)?, &Devices::embedded()?, &stated, &options.name)?;
+    if options.out.is_some() {
+        sound(&topology, &options.name, &|topology| hardware::faults(topology, &calibration))?;
+    }
     let fabric = Fabric::compile(&topology, &calibration, CompileOptions::default())?;
     let priced = priced(&topology, faults, &calibration);
     let now = times_us(&topology, &calibration).ok();

@@ -24,7 +24,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     steps: Option<u32>,
     /// Name of the scenario; left out: the first file's.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = super::arguments::name)]
     name: Option<String>,
     /// Write to a file instead of standard output.
     #[arg(long, short, value_name = "FILE")]

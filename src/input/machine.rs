@@ -118,16 +118,27 @@ fn built(
     let merged = merge(found)?;
     let ring = merged.ring.clone();
     let topology = build(merged, &Devices::embedded()?, stated, name)?;
-    let mut problems = checks::check(&topology);
-    problems.extend(more(&topology));
-    if let Some(problem) = problems.first() {
-        let help = match problem.help.as_str() {
-            "" => "is the file whole, and of one machine?",
-            help => help,
-        };
-        return Err(Error::request(format!("{name}, as read: {}", problem.message), help));
-    }
+    sound(&topology, name, more)?;
     Ok(Loaded { ring: checked(ring, &topology)?, topology })
+}
+
+/// That what was read can be a machine: what [`topology_json::write`] makes of it can be read again.
+///
+/// # Errors
+/// [`Error::Request`] with what is wrong first.
+pub fn sound(
+    topology: &Topology,
+    name: &str,
+    more: &dyn Fn(&Topology) -> Vec<Problem>,
+) -> Result<()> {
+    let mut problems = checks::check(topology);
+    problems.extend(more(topology));
+    let Some(problem) = problems.first() else { return Ok(()) };
+    let help = match problem.help.as_str() {
+        "" => "is the file whole, and of one machine?",
+        help => help,
+    };
+    Err(Error::request(format!("{name}, as read: {}", problem.message), help))
 }
 
 /// A ring must go over GPUs of the machine.

@@ -32,7 +32,7 @@ use crate::topology::Topology;
 
 pub use found::build::Stated;
 pub use json_error::read_form;
-pub use machine::{Loaded, load_machine, machine_texts};
+pub use machine::{Loaded, load_machine, machine_texts, sound};
 pub use read::read_text;
 pub use render::render;
 pub use scenario::load_scenario;

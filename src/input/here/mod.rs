@@ -3,7 +3,8 @@
 
 mod config_space;
 
-use std::fs;
+use std::fs::{self, File, Metadata};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::found::devices::NVIDIA;
@@ -12,8 +13,13 @@ use crate::error::{Error, Result};
 
 /// PCI trees are a few levels deep.
 const DEPTH_MAX: usize = 32;
-/// Larger files of `/sys` and `/proc` are not what they should be.
-const FILE_MAX: u64 = 1 << 22;
+/// Larger attributes of devices are not what they should be: Linux makes them of one page, lists of CPUs
+/// may be longer.
+const TEXT_MAX: u64 = 1 << 16;
+/// Bytes of configuration space: that of PCI Express.
+const SPACE_MAX: u64 = 1 << 12;
+/// How much of the list of CPUs is read: the first is wanted.
+const CPUS_MAX: u64 = 1 << 16;
 
 /// Reads the tree below `root`, which is `/` but for a copy of another machine's.
 ///
@@ -69,10 +75,18 @@ fn folders(path: &Path) -> Vec<(String, PathBuf)> {
     all
 }
 
-/// A small text file, trimmed; nothing when it cannot be read.
+/// The start of an ordinary file, at most so many bytes; a device or a pipe may have no end.
+fn start(path: &Path, most: u64) -> Option<Vec<u8>> {
+    path.metadata().ok().filter(Metadata::is_file)?;
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// A small text file, trimmed; nothing when it cannot be read or is larger.
 fn text(path: &Path) -> Option<String> {
-    path.metadata().ok().filter(|data| data.is_file() && data.len() <= FILE_MAX)?;
-    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+    let bytes = start(path, TEXT_MAX + 1).filter(|bytes| bytes.len() as u64 <= TEXT_MAX)?;
+    String::from_utf8(bytes).ok().map(|text| text.trim().to_owned())
 }
 
 struct Reader {
@@ -126,7 +140,9 @@ impl Reader {
         };
         function.trained = link("current_link_speed", "current_link_width");
         function.able = link("max_link_speed", "max_link_width");
-        if let Some(bytes) = fs::read(path.join("config")).ok().filter(|bytes| !bytes.is_empty()) {
+        if let Some(bytes) =
+            start(&path.join("config"), SPACE_MAX).filter(|bytes| !bytes.is_empty())
+        {
             self.hidden |= !config_space::read(&bytes, &mut function);
         }
         if kind == Kind::Gpu
@@ -165,7 +181,8 @@ fn numa_nodes(root: &Path, found: &mut Found) {
 
 /// The first CPU of `/proc/cpuinfo`.
 fn cpu(root: &Path) -> Option<CpuName> {
-    let text = fs::read_to_string(root.join("proc/cpuinfo")).ok()?;
+    let text = start(&root.join("proc/cpuinfo"), CPUS_MAX)?;
+    let text = String::from_utf8_lossy(&text);
     let value = |key: &str| {
         let line =
             text.lines().find(|line| line.split(':').next().is_some_and(|k| k.trim() == key));

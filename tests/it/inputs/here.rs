@@ -265,3 +265,45 @@ fn where_there_is_nothing_to_see() {
     empty.write("sys/devices/pci0000:00/0000:00:02.0/class", b"0x060000");
     assert!(read_here(Path::new(&empty.0)).is_err());
 }
+
+#[cfg(unix)]
+#[test]
+fn what_has_no_end_is_not_read() {
+    let root = Root::four("endless", |_, _| {});
+    let sound = root.found();
+    let gpu = "sys/devices/pci0000:40/0000:40:01.1/0000:41:00.0";
+    for file in [format!("{gpu}/config"), format!("{gpu}/numa_node"), "proc/cpuinfo".to_owned()] {
+        let path = root.0.join(&file);
+        let text = fs::read(&path).expect("made");
+        fs::remove_file(&path).expect("ours");
+        std::os::unix::fs::symlink("/dev/zero", &path).expect("ours");
+        assert_eq!(root.found().functions.len(), sound.functions.len(), "{file}");
+        fs::remove_file(&path).expect("ours");
+        // A large file, most of it a hole: its start is what counts.
+        fs::write(&path, &text).expect("ours");
+        let large = fs::OpenOptions::new().write(true).open(&path).expect("ours");
+        large.set_len(1 << 36).expect("a hole");
+        let found = root.found();
+        assert_eq!(found.functions.len(), sound.functions.len(), "{file}");
+        assert!(file.ends_with("numa_node") || found == sound, "{file}");
+        fs::write(&path, &text).expect("ours");
+    }
+    assert_eq!(root.found(), sound);
+}
+
+#[test]
+fn a_name_that_no_file_may_have_is_refused_before_the_work() {
+    let root = Root::four("named", |_, _| {});
+    let out = format!("{}/x.json", root.path());
+    let long = "x".repeat(checks::NAME_MAX + 1);
+    for (name, part) in [("", "empty"), (" ", "empty"), ("a\nb", "control"), (&long, "61")] {
+        for command in [&["here", "--root", root.path(), "-o", &out][..], &["import", "x.json"]] {
+            let run = simulate(&[command, &["--name", name]].concat());
+            assert!(run.code == 2 && run.out.is_empty() && run.err.contains(part), "{}", run.err);
+        }
+        assert!(!Path::new(&out).exists());
+    }
+    let run = simulate(&["here", "--root", root.path(), "-o", &out, "--name", "mine"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert_eq!(simulate(&["topo", "check", &out]).code, 0);
+}
