@@ -188,7 +188,7 @@ pub(super) struct Predict {
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) threads: Option<u16>,
     /// Write to a file instead of standard output.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     pub(super) out: Option<String>,
 }
 
@@ -267,7 +267,7 @@ pub(super) enum Topo {
         /// What the files do not say: gpu=MODEL, switch=MODEL, cpu=MODEL, sockets=N, pcie=5x16.
         #[arg(long, value_name = "NAME=VALUE")]
         assume: Vec<String>,
-        /// Write to a file instead of standard output.
+        /// Write to a file instead of standard output; as its ending says: .json, .txt, .dot, .svg.
         #[arg(long, short, value_name = "FILE")]
         out: Option<String>,
     },
@@ -348,7 +348,7 @@ pub(super) struct Choose {
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) threads: Option<u16>,
     /// Write to a file instead of standard output.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     pub(super) out: Option<String>,
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "SIZE", value_parser = crate::units::parse_size, default_value = "1M")]
     most_bytes: u64,
     /// Write the constants that the rows tell to a file that --calibration takes.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     out: Option<String>,
     /// Everything as JSON.
     #[arg(long)]

@@ -37,7 +37,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "MODEL", default_value = "packet")]
     fidelity: Model,
     /// Write to a file instead of standard output.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     out: Option<String>,
 }
 

@@ -31,16 +31,12 @@ pub(super) fn run(command: &Topo, output: &mut Output) -> std::result::Result<Ou
             }
             let topology = loaded.topology;
             let fabric = Fabric::compile(&topology, &calibration, CompileOptions::default())?;
-            if let (Some(file), Some(form @ (Form::Json | Form::Dot | Form::Svg))) = (out, form) {
-                let text = match form {
-                    Form::Json => topology_json::write(&topology)?,
-                    Form::Dot => dot(&topology),
-                    _ => unloaded(&topology, &fabric).svg(),
-                };
-                output.plain(&text, Some(file))?;
+            let form = form.unwrap_or(Form::Text);
+            let mut text = written(form, &topology, &fabric)?;
+            if form != Form::Text {
+                output.plain(&text, out.as_deref())?;
                 return Ok(Outcome::Done);
             }
-            let mut text = show(&topology, &fabric);
             if *assumptions {
                 text.push('\n');
                 text.push_str(&of_the_machine(&topology));
@@ -48,8 +44,17 @@ pub(super) fn run(command: &Topo, output: &mut Output) -> std::result::Result<Ou
             output.titled(&text, out.as_deref())?;
         }
         Topo::Convert { topo, assume, out } => {
-            let loaded = load::machine(&load::named(topo, assume), &program)?;
-            output.plain(&topology_json::write(&loaded.topology)?, out.as_deref())?;
+            let ending = out.as_deref().filter(|file| Path::new(file).extension().is_some());
+            let form = ending.map_or(Ok(Form::Json), form)?;
+            let topology = load::machine(&load::named(topo, assume), &program)?.topology;
+            let text = match form {
+                Form::Json => topology_json::write(&topology)?,
+                _ => {
+                    let options = CompileOptions::default();
+                    written(form, &topology, &Fabric::compile(&topology, &program, options)?)?
+                }
+            };
+            output.plain(&text, out.as_deref())?;
         }
         Topo::Check { topos } => {
             for name in topos {
@@ -88,6 +93,16 @@ fn form(file: &str) -> Result<Form> {
         let known: Vec<String> = FORMS.iter().map(|entry| format!(".{}", entry.0)).collect();
         let message = format!("{file}: the form of a machine is told by the file's ending");
         Error::request(message, format!("known: {}", known.join(", ")))
+    })
+}
+
+/// A machine in one of the forms.
+fn written(form: Form, topology: &Topology, fabric: &Fabric) -> Result<String> {
+    Ok(match form {
+        Form::Text => show(topology, fabric),
+        Form::Json => topology_json::write(topology)?,
+        Form::Dot => dot(topology),
+        Form::Svg => unloaded(topology, fabric).svg(),
     })
 }
 
