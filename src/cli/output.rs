@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
 
+use super::files::followed;
 use crate::error::Error;
 use crate::input::render;
 
@@ -154,9 +155,8 @@ pub(super) fn cannot_write(file: &str, reason: impl std::fmt::Display) -> Error 
 
 fn write_file(file: &str, bytes: &[u8]) -> Result<(), Failure> {
     let cannot = |error: io::Error| Failure::Request(cannot_write(file, error));
-    let given = Path::new(file);
     // A link is followed; what is no regular file (a device, a pipe) is written as it is.
-    let target = fs::canonicalize(given).unwrap_or_else(|_| given.to_owned());
+    let target = followed(Path::new(file));
     let path = target.as_path();
     let before = fs::metadata(path).ok();
     if before.as_ref().is_some_and(|meta| !meta.is_file()) {

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufReader};
 
 use clap::Args;
 
-use super::files::{cannot, ordinary, owned};
+use super::files::{cannot, ordinary, part_of};
+use super::row_files::{Onward, is_cut, next_line, rename, too_long};
 use super::shards::{finished, missing, parsed};
 use crate::error::{Error, Result};
 use crate::report::number::{short, signed_percent};
@@ -20,7 +21,7 @@ pub(super) struct CsvOptions {
     /// The rows.
     file: String,
     /// The file to write.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     out: String,
 }
 
@@ -64,20 +65,27 @@ fn each_row(file: &str, mut with: impl FnMut(Row) -> Result<()>) -> Result<Optio
     finished(file)?;
     ordinary(file)?;
     let opened = File::open(file).map_err(|error| cannot("read", file, &error))?;
-    let (mut head, mut rows) = (String::new(), 0);
-    for (number, line) in BufReader::new(opened).lines().enumerate() {
-        let line = line.map_err(|error| cannot("read", file, &error))?;
-        if number == 0 {
-            parsed(file, &line)?;
-            head = line;
+    let (mut head, mut line, mut rows) = (String::new(), Vec::new(), 0);
+    let mut reader = BufReader::new(opened);
+    for number in 1_u64.. {
+        let length = next_line(&mut reader, &mut line);
+        if length.map_err(|error| cannot("read", file, &error))? == 0 {
+            break;
+        }
+        let wrong = |reason: String| {
+            let message = format!("{file}: line {number}: no row of a sweep: {reason}");
+            Error::request(message, "name what `simulate sweep run` or `merge` wrote")
+        };
+        if is_cut(&line) {
+            return Err(wrong(format!("it {}", too_long())));
+        }
+        if number == 1 {
+            head = String::from_utf8_lossy(&line).into_owned();
+            parsed(file, &head)?;
             continue;
         }
         rows += 1;
-        let row = serde_json::from_str(&line).map_err(|error| {
-            let message = format!("{file}: line {}: no row of a sweep: {error}", number + 1);
-            Error::request(message, "name what `simulate sweep run` or `merge` wrote")
-        })?;
-        with(row)?;
+        with(serde_json::from_slice(&line).map_err(|error| wrong(error.to_string()))?)?;
     }
     missing(file, &head, rows)
 }
@@ -109,13 +117,17 @@ const HEADER: [&str; 10] = [
 pub(super) fn csv(options: &CsvOptions) -> Result<Told> {
     let CsvOptions { file, out } = options;
     ordinary(out)?;
-    let part = format!("{out}.part");
-    let failed = |error: &std::io::Error| cannot("write", out, error);
-    let file_to = owned(&part)?;
-    file_to.set_len(0).map_err(|error| failed(&error))?;
+    let part = part_of(out);
+    let failed = |error: &io::Error| Onward::told(&part, error);
+    let file_to = Onward::open(&part)?;
+    let fresh = file_to.is_fresh();
     let mut to = csv::Writer::from_writer(file_to);
-    let mut write =
-        |cells: &[String]| to.write_record(cells).map_err(|error| failed(&error.into()));
+    let mut write = |cells: &[String]| {
+        to.write_record(cells).map_err(|error| match error.into_kind() {
+            csv::ErrorKind::Io(error) => failed(&error),
+            other => failed(&io::Error::other(format!("{other:?}"))),
+        })
+    };
     write(&HEADER.map(str::to_owned))?;
     let mut rows = 0;
     let written = each_row(file, |row| {
@@ -138,11 +150,11 @@ pub(super) fn csv(options: &CsvOptions) -> Result<Told> {
     });
     let finish = || {
         let file = to.into_inner().map_err(csv::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        fs::rename(&part, out)
+        file.finish()?;
+        rename(&part, out)
     };
     let ended = written.and_then(|note| finish().map(|()| note).map_err(|error| failed(&error)));
-    if ended.is_err() {
+    if ended.is_err() && fresh {
         // What was begun is of no use; that it cannot be removed is told by the error itself.
         let _ = fs::remove_file(&part);
     }

@@ -1,13 +1,14 @@
 //! Files of a sweep's rows: what their first line says, how far they are, and joining those of all
 //! shards.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::files::{cannot, ordinary, owned};
+use super::files::{cannot, ordinary, part_of};
+use super::row_files::{Onward, is_cut, next_line, rename, too_long};
 use crate::error::{Error, Result};
 use crate::sweep::grid::shard;
 use crate::units::format_thousands;
@@ -28,8 +29,12 @@ pub(super) fn read_head(file: &str) -> Result<(String, u64)> {
     ordinary(file)?;
     let told = |error: std::io::Error| cannot("read", file, &error);
     let mut reader = BufReader::new(File::open(file).map_err(told)?);
-    let mut head = String::new();
-    reader.read_line(&mut head).map_err(told)?;
+    let mut line = Vec::new();
+    next_line(&mut reader, &mut line).map_err(told)?;
+    if is_cut(&line) {
+        return Err(no_rows(file, &format!("its first line {}", too_long())));
+    }
+    let head = String::from_utf8_lossy(&line).into_owned();
     let mut rows = 0;
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -50,14 +55,25 @@ pub(super) fn parsed(file: &str, head: &str) -> Result<(String, u64, u64, u64)> 
         let shard = &value["shard"];
         Some((plan, number(&value["cases"])?, number(&shard[0])?, number(&shard[1])?))
     };
-    let help = "name what `simulate sweep run` wrote";
     let found = found().filter(|found| found.2 < found.3);
-    found.ok_or_else(|| Error::request(format!("{file} is no file of a sweep's rows"), help))
+    found.ok_or_else(|| {
+        no_rows(file, "its first line does not tell a plan, its number of cases and a shard")
+    })
+}
+
+fn no_rows(file: &str, reason: &str) -> Error {
+    let help =
+        "name what `simulate sweep run` wrote (rows.jsonl, or rows.jsonl.part before its end)";
+    Error::request(format!("{file} is no file of a sweep's rows: {reason}"), help)
 }
 
 pub(super) fn status(file: &str) -> Result<String> {
-    let part = format!("{file}.part");
+    let part = part_of(file);
     let there = if Path::new(file).exists() { file } else { part.as_str() };
+    if !Path::new(there).exists() {
+        let message = format!("neither {file} nor {part} is there");
+        return Err(Error::request(message, "check the spelling and the directory"));
+    }
     let (head, rows) = read_head(there)?;
     let (_, cases, index, count) = parsed(there, &head)?;
     let own = shard(cases, index, count);
@@ -100,26 +116,25 @@ pub(super) fn merge(out: &str, files: &[String]) -> Result<String> {
             "name each shard's file once",
         ));
     }
-    let part = format!("{out}.part");
-    let mut file = owned(&part)?;
-    let mut joined = || {
-        file.set_len(0)?;
+    let part = part_of(out);
+    let mut file = Onward::open(&part)?;
+    let joined = || {
         file.write_all(header(&plan, cases, (0, 1)).as_bytes())?;
         for (_, shard) in &shards {
             let mut reader = BufReader::new(File::open(shard)?);
-            reader.read_line(&mut String::new())?;
+            next_line(&mut reader, &mut Vec::new())?;
             std::io::copy(&mut reader, &mut file)?;
         }
-        file.sync_all()?;
-        fs::rename(&part, out)
+        file.finish()?;
+        rename(&part, out)
     };
-    joined().map_err(|error| cannot("write", out, &error))?;
+    joined().map_err(|error| Onward::told(&part, &error))?;
     Ok(format!("{out}: {} cases of {count} shards\n", format_thousands(cases)))
 }
 
 /// Refuses a file of rows that is not there yet, and whose run has begun.
 pub(super) fn finished(file: &str) -> Result<()> {
-    let part = format!("{file}.part");
+    let part = part_of(file);
     if Path::new(file).exists() || !Path::new(&part).exists() {
         return Ok(());
     }

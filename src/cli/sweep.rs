@@ -1,24 +1,24 @@
 //! `simulate sweep`: a grid of cases into a file of JSON lines, in order, so that a run that was stopped
 //! goes on where it was and ends with the same bytes.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{self, BufReader, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::arguments::ConstantsFrom;
-use super::files::{cannot, ordinary, owned};
+use super::files::{cannot, ordinary, owned, part_of};
 use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::predict::start_threads;
 use super::progress::Progress;
-use super::rows;
-use super::shards::{VERSION, header, merge, read_head, status};
+use super::row_files::{foreign, next_line, rename};
+use super::shards::{VERSION, header, merge, parsed, read_head, status};
+use super::{rows, slurm, stop};
 use crate::error::{Error, Result};
 use crate::input::kinds::SWEEP;
 use crate::input::{load_scenario, read_form, read_text, topology_json};
@@ -46,7 +46,7 @@ pub(super) enum Sweep {
     /// Join the files of all shards.
     Merge {
         /// The file to write.
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, short, value_name = "FILE")]
         out: String,
         /// The files of the shards, in any order.
         #[arg(required = true)]
@@ -74,7 +74,7 @@ pub(super) struct RunOptions {
     #[command(flatten)]
     constants: ConstantsFrom,
     /// The file to write, a row of JSON a case; until it is finished, FILE.part.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     out: String,
     /// Only this share of the cases, such as 0/4; left out: that of Slurm's array variables, or all.
     #[arg(long, value_name = "INDEX/COUNT", value_parser = share)]
@@ -84,6 +84,8 @@ pub(super) struct RunOptions {
     threads: Option<u16>,
 }
 
+/// Most shards of a sweep.
+pub(super) const SHARES_MAX: u64 = 1 << 20;
 /// Largest plan, bytes.
 const PLAN_LIMIT: u64 = 4 << 20;
 /// Cases between two writes.
@@ -94,7 +96,7 @@ const QUICK: Duration = Duration::from_millis(250);
 fn share(text: &str) -> std::result::Result<(u64, u64), String> {
     let parts = text.split_once('/');
     let parts = parts.and_then(|(a, b)| Some((a.parse::<u64>().ok()?, b.parse::<u64>().ok()?)));
-    let sound = parts.filter(|&(index, count)| index < count && count <= 1 << 20);
+    let sound = parts.filter(|&(index, count)| index < count && count <= SHARES_MAX);
     sound.ok_or_else(|| format!("`{text}` is no shard: write 0/4 to 3/4"))
 }
 
@@ -152,32 +154,28 @@ fn loaded(file: &str, constants: &ConstantsFrom) -> Result<(Loaded, String)> {
     Ok((Loaded::new(grid, machines, scenario, calibration)?, name))
 }
 
-/// The share that Slurm's array variables name, if this is a task of an array.
-#[expect(clippy::disallowed_methods, reason = "which share is run is no result")]
-fn slurm() -> Option<(u64, u64)> {
-    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
-    let (id, count) = (number("SLURM_ARRAY_TASK_ID")?, number("SLURM_ARRAY_TASK_COUNT")?);
-    let index = id.checked_sub(number("SLURM_ARRAY_TASK_MIN")?)?;
-    (index < count).then_some((index, count))
-}
-
 /// How a run ended, in words.
 enum Ended {
     Done(String),
     Stopped(String),
 }
 
-/// Ctrl-C, or a batch system that ends the job, asks to stop.
-static STOP: AtomicBool = AtomicBool::new(false);
+#[expect(clippy::disallowed_methods, reason = "which share is run is no result")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
 
 fn run_plan(options: &RunOptions) -> Result<Ended> {
     let (loaded, name) = loaded(&options.plan, &options.constants)?;
-    let share = options.shard.or_else(slurm).unwrap_or((0, 1));
+    let share = match options.shard {
+        Some(share) => share,
+        None => slurm::share(variable)?.unwrap_or((0, 1)),
+    };
     let cases = loaded.count()?;
     let own = shard(cases, share.0, share.1);
     let head = header(&name, cases, share);
     let out = options.out.as_str();
-    let part = format!("{out}.part");
+    let part = part_of(out);
     ordinary(out)?;
     if Path::new(out).exists() {
         let (found, rows) = read_head(out)?;
@@ -189,9 +187,7 @@ fn run_plan(options: &RunOptions) -> Result<Ended> {
     }
     let (mut file, done) = open(&part, &head, own.end - own.start)?;
     start_threads(options.threads)?;
-    ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)).map_err(|error| {
-        Error::request(format!("cannot watch for Ctrl-C: {error}"), "report this")
-    })?;
+    stop::watch()?;
     let end = run_cases(&loaded, own.start + done..own.end, &mut file, &part)?;
     if end < own.end {
         let [there, all] = [end - own.start, own.end - own.start].map(format_thousands);
@@ -200,7 +196,7 @@ fn run_plan(options: &RunOptions) -> Result<Ended> {
         return Ok(Ended::Stopped(text));
     }
     file.sync_all().map_err(|error| cannot("write", &part, &error))?;
-    fs::rename(&part, out).map_err(|error| cannot("rename", &part, &error))?;
+    rename(&part, out).map_err(|error| cannot("rename", &part, &error))?;
     let went_on = match done {
         0 => String::new(),
         done => format!(", {} of them from a run before", format_thousands(done)),
@@ -211,36 +207,39 @@ fn run_plan(options: &RunOptions) -> Result<Ended> {
 
 /// The file to go on with, after its last whole row, and the rows it has.
 fn open(part: &str, head: &str, most: u64) -> Result<(File, u64)> {
-    let told = |error: &std::io::Error| cannot("write", part, error);
+    let told = |error: io::Error| cannot("write", part, &error);
     let mut file = owned(part)?;
     let mut reader = BufReader::new(&mut file);
-    let (mut line, mut end, mut rows) = (Vec::new(), 0_u64, 0);
-    loop {
-        line.clear();
-        let length = reader.read_until(b'\n', &mut line).map_err(|error| told(&error))?;
-        // A row that was damaged is run again, with those after it.
-        let sound = || end == 0 || serde_json::from_slice::<Value>(&line).is_ok();
-        if line.last() != Some(&b'\n') || !sound() {
-            break;
-        }
-        if end == 0 && line != head.as_bytes() {
-            return Err(Error::request(
+    let mut line = Vec::new();
+    next_line(&mut reader, &mut line).map_err(told)?;
+    // A kill may leave a part of the header; whatever else is there is not ours to cut away.
+    let (begun, head) = (line.last() == Some(&b'\n'), head.as_bytes());
+    if if begun { line != head } else { !head.starts_with(&line) } {
+        return Err(match parsed(part, &String::from_utf8_lossy(&line)) {
+            Ok(_) => Error::request(
                 format!("{part} is of another plan, or of another version"),
                 "remove it, or name another --out",
-            ));
+            ),
+            Err(_) => foreign(part),
+        });
+    }
+    let (mut end, mut rows) = (if begun { line.len() as u64 } else { 0 }, 0);
+    // A row that was damaged is run again, with those after it.
+    while begun && next_line(&mut reader, &mut line).map_err(told)? > 0 {
+        if line.last() != Some(&b'\n') || serde_json::from_slice::<Value>(&line).is_err() {
+            break;
         }
-        rows += u64::from(end > 0);
-        end += length as u64;
+        (end, rows) = (end + line.len() as u64, rows + 1);
+    }
+    if rows > most {
+        return Err(Error::request(format!("{part} has more rows than cases"), "remove it"));
     }
     let set = |file: &mut File| {
         file.set_len(end)?;
         file.seek(SeekFrom::Start(end))?;
-        if end == 0 { file.write_all(head.as_bytes()) } else { Ok(()) }
+        if end == 0 { file.write_all(head) } else { Ok(()) }
     };
-    set(&mut file).map_err(|error| told(&error))?;
-    if rows > most {
-        return Err(Error::request(format!("{part} has more rows than cases"), "remove it"));
-    }
+    set(&mut file).map_err(told)?;
     Ok((file, rows))
 }
 
@@ -251,20 +250,21 @@ fn run_cases(loaded: &Loaded, cases: Range<u64>, file: &mut File, part: &str) ->
     let (mut at, mut pool) = (cases.start, Pool::new());
     // Slow cases are written one a thread, so that a kill costs no more.
     let mut batch = rayon::current_num_threads() as u64;
-    while at < cases.end && !STOP.load(Ordering::Relaxed) {
+    while at < cases.end && !stop::asked() {
         let some = at..(at + batch).min(cases.end);
         let started = progress.elapsed();
         pool = loaded.pool(some.clone(), pool)?;
         let numbers: Vec<u64> = some.collect();
         let rows = in_parallel(&numbers, |&case| {
-            let stopped = STOP.load(Ordering::Relaxed);
-            let row = (!stopped).then(|| loaded.row(case, &pool) + "\n");
+            let row = (!stop::asked()).then(|| loaded.row(case, &pool) + "\n");
             progress.step();
             Ok(row)
         })?;
         // Rows behind one that was not run are run again: a file has no holes.
         let rows: Vec<String> = rows.into_iter().map_while(|row| row).collect();
-        let written = file.write_all(rows.concat().as_bytes()).and_then(|()| file.sync_data());
+        let bytes = rows.concat();
+        let write = || file.write_all(bytes.as_bytes()).and_then(|()| file.sync_data());
+        let written = stop::whole(write);
         written.map_err(|error| cannot("write", part, &error))?;
         at += rows.len() as u64;
         if progress.elapsed() - started < QUICK {
@@ -277,6 +277,8 @@ fn run_cases(loaded: &Loaded, cases: Range<u64>, file: &mut File, part: &str) ->
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -231,6 +231,7 @@ fn an_interrupted_sweep_says_so_and_goes_on() {
         // One that came before the handler stood, or after the end, tells nothing.
         if ended.status.code() == Some(130) {
             assert!(told.contains("the same command goes on"), "{told}");
+            assert!(told.contains("waiting for the end of the cases"), "{told}");
             stopped += 1;
         }
     }
