@@ -1,11 +1,12 @@
 // What copies by copy engines do to what else crosses the same links, and it to them: a chain of
-// reads of host memory, and NCCL's all-reduces by host memory and between peers.
+// reads of host memory, fences, and NCCL's all-reduces by host memory and between peers.
 
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "copies.cuh"
+#include "fences.cuh"
 #include "load.cuh"
 #include "nccl_worker.h"
 #include "statistics.h"
@@ -51,6 +52,44 @@ Row rate_row(const Flow& flow, const std::string& condition, double rate) {
     return row;
 }
 
+// Starts copies and, once all of them are under way, does some work of GPU 0 with host memory; adds
+// what each copy got meanwhile, and the time in ns that is read when the work is done.
+template <typename Work, typename Read>
+void beside_copies(Context& context, const std::vector<Flow>& flows, int number, Row row, Work work,
+                   Read ns) {
+    std::vector<CopyFlow> copies;
+    for (const Flow& flow : flows) {
+        copies.emplace_back(flow, context.bytes(copy_bytes), context.options.tiny ? 4 : 60);
+    }
+    for (CopyFlow& copy : copies) copy.start();
+    for (const CopyFlow& copy : copies) {
+        while (copy.done() == 0) context.check();
+    }
+    std::vector<size_t> before;
+    for (const CopyFlow& copy : copies) before.push_back(copy.done());
+    work();
+    std::vector<size_t> after;
+    bool covered = true;
+    for (const CopyFlow& copy : copies) {
+        after.push_back(copy.done());
+        covered = covered && !copy.over();
+    }
+    row.value = ns();
+    row.experiment = "beside";
+    row.flows = "0>host";
+    row.condition = copies_text(flows) + row.condition;
+    row.run = number;
+    row.unit = "ns";
+    if (!covered) row.note = "copies ended first: not wholly beside them";
+    for (size_t at = 0; at < copies.size(); ++at) {
+        Row rate = rate_row(flows[at], row.condition, copies[at].rate(before[at], after[at]));
+        rate.run = number;
+        if (rate.value > 0) context.add(rate);
+    }
+    context.add(row);
+    for (const CopyFlow& copy : copies) copy.wait();
+}
+
 // GPU 0 reads host memory, one read after another, beside copies.
 void chain(Context& context, LoadAreas& areas, const Beside& kind) {
     const std::vector<Flow> flows = flows_of(kind, context.machine.count());
@@ -58,45 +97,33 @@ void chain(Context& context, LoadAreas& areas, const Beside& kind) {
     LoadRun run(context, areas, 0, -1, {}, 32, hops, 0);
     run.start();
     run.collect();   // The first is cold.
+    Row row;
+    row.size_bytes = 4;
+    row.condition = "; beside=reads one after another";
+    row.metric = "latency";
     for (int number = 0; number < context.repeats(); ++number) {
-        std::vector<CopyFlow> copies;
-        for (const Flow& flow : flows) {
-            copies.emplace_back(flow, context.bytes(copy_bytes), context.options.tiny ? 4 : 60);
-        }
-        for (CopyFlow& copy : copies) copy.start();
-        // The chain begins once all copies are under way.
-        for (const CopyFlow& copy : copies) {
-            while (copy.done() == 0) context.check();
-        }
-        std::vector<size_t> before;
-        for (const CopyFlow& copy : copies) before.push_back(copy.done());
-        run.start();
-        run.wait();
-        std::vector<size_t> after;
-        bool covered = true;
-        for (const CopyFlow& copy : copies) {
-            after.push_back(copy.done());
-            covered = covered && !copy.over();
-        }
-        const double ns = run.collect().chase_ns;
-        const std::string condition = copies_text(flows) + "; beside=reads one after another";
+        auto work = [&] {
+            run.start();
+            run.wait();
+        };
+        beside_copies(context, flows, number, row, work, [&] { return run.collect().chase_ns; });
+    }
+}
+
+// GPU 0 fences, with nothing stored and behind a slice of NCCL's, beside copies.
+void fences(Context& context, const Beside& kind) {
+    const std::vector<Flow> flows = flows_of(kind, context.machine.count());
+    for (int words : {0, 4096}) {
+        FenceRun run(0, -1, true, words);
+        run.run(1);   // The first is cold.
         Row row;
-        row.experiment = "beside";
-        row.flows = "0>host";
-        row.size_bytes = 4;
-        row.condition = condition;
-        row.run = number;
-        row.metric = "latency";
-        row.value = ns;
-        row.unit = "ns";
-        if (!covered) row.note = "copies ended first: not wholly beside them";
-        for (size_t at = 0; at < copies.size(); ++at) {
-            Row rate = rate_row(flows[at], condition, copies[at].rate(before[at], after[at]));
-            rate.run = number;
-            if (rate.value > 0) context.add(rate);
+        row.size_bytes = uint64_t(words) * 4;
+        row.condition = "; beside=fences behind stores";
+        row.metric = "time";
+        for (int number = 0; number < context.repeats(); ++number) {
+            beside_copies(context, flows, number, row,
+                          [&] { run.run(context.options.tiny ? 1 : 10); }, [&] { return run.ns(); });
         }
-        context.add(row);
-        for (const CopyFlow& copy : copies) copy.wait();
     }
 }
 
@@ -195,6 +222,7 @@ void ask_beside(Context& context) {
     for (const Beside& kind : kinds) {
         if (kind.all && context.machine.count() < 2) continue;
         chain(context, areas, kind);
+        fences(context, kind);
     }
     if (context.machine.count() < 2 || !context.options.nccl || !nccl_present()) return;
     nccl_beside_copies(context);

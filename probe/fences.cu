@@ -1,6 +1,7 @@
 // What a fence costs, by scope and by the stores to another memory that it has to wait for.
 
-#include "context.h"
+#include "fences.cuh"
+
 #include "device.cuh"
 #include "statistics.h"
 
@@ -8,6 +9,8 @@ namespace probe {
 namespace {
 
 constexpr int fences = 32;   // In one kernel: the first meets a cold instruction cache.
+constexpr int figures = fences + 2;   // Of one kernel.
+constexpr int most_kernels = 10;
 
 // A block stores `words` words of 4 bytes; then its first thread fences. `out` gets the cycles of
 // each fence, and those of the whole kernel with its ns.
@@ -37,26 +40,8 @@ __global__ void fence(uint32_t* to, int words, uint64_t* out) {
 }
 
 void one(Context& context, int gpu, int memory, bool system, int words) {
-    const Home home = memory < 0 ? Home::host : Home::device;
-    Buffer<uint32_t> to(memory < 0 ? gpu : memory, home, 16384);
-    Buffer<uint64_t> out(gpu, Home::device, fences + 2);
-    Stream stream(gpu);
+    FenceRun run_of(gpu, memory, system, words);
     for (int run = 0; run < context.repeats(); ++run) {
-        std::vector<double> times;
-        for (int round = 0; round < (context.options.tiny ? 1 : 10); ++round) {
-            const int threads = words <= 32 ? 32 : 512;
-            if (system) {
-                fence<true><<<1, threads, 0, stream.use()>>>(to.get(), words, out.get());
-            } else {
-                fence<false><<<1, threads, 0, stream.use()>>>(to.get(), words, out.get());
-            }
-            PROBE_LAUNCHED("fence");
-            stream.wait();
-            uint64_t clocks[fences + 2];
-            to_gpu(clocks, out.get(), fences + 2);
-            const double ns = double(clocks[fences + 1]) / double(clocks[fences]);
-            for (int at = 2; at < fences; ++at) times.push_back(double(clocks[at]) * ns);
-        }
         Row row;
         row.experiment = "fence";
         row.flows = std::to_string(gpu) + ">" + memory_name(memory);
@@ -64,7 +49,8 @@ void one(Context& context, int gpu, int memory, bool system, int words) {
         row.condition = system ? "scope=system" : "scope=device";
         row.run = run;
         row.metric = "time";
-        row.value = median(times);
+        run_of.run(context.options.tiny ? 1 : most_kernels);
+        row.value = run_of.ns();
         row.unit = "ns";
         row.note = "size: bytes stored just before, in words of 4";
         context.add(row);
@@ -72,6 +58,37 @@ void one(Context& context, int gpu, int memory, bool system, int words) {
 }
 
 }  // namespace
+
+FenceRun::FenceRun(int gpu, int memory, bool system, int words)
+    : system(system), words(words), to(memory < 0 ? gpu : memory, memory < 0 ? Home::host : Home::device, 16384),
+      out(gpu, Home::device, figures * most_kernels), stream(gpu) {}
+
+void FenceRun::run(int count) {
+    kernels = count;
+    const int threads = words <= 32 ? 32 : 512;
+    for (int kernel = 0; kernel < kernels; ++kernel) {
+        uint64_t* const clocks = out.get() + kernel * figures;
+        if (system) {
+            fence<true><<<1, threads, 0, stream.use()>>>(to.get(), words, clocks);
+        } else {
+            fence<false><<<1, threads, 0, stream.use()>>>(to.get(), words, clocks);
+        }
+        PROBE_LAUNCHED("fence");
+    }
+    stream.wait();
+}
+
+double FenceRun::ns() {
+    std::vector<uint64_t> clocks(size_t(figures) * kernels);
+    to_gpu(clocks.data(), out.get(), clocks.size());
+    std::vector<double> times;
+    for (int kernel = 0; kernel < kernels; ++kernel) {
+        const uint64_t* const of = clocks.data() + kernel * figures;
+        const double ns = double(of[fences + 1]) / double(of[fences]);
+        for (int at = 2; at < fences; ++at) times.push_back(double(of[at]) * ns);
+    }
+    return median(times);
+}
 
 void ask_fences(Context& context) {
     for (int words : {0, 32, 512, 4096}) {

@@ -173,7 +173,7 @@ void nccl_beside_copies(Context& context) {
     Workers workers(context);
     const int used = context.machine.count();
     for (const char* name : nccl_beside) {
-        const NcclSetting& setting = find_setting(name);
+        const NcclSetting setting = find_setting(name);
         if (wanted(context, setting)) context.table.add_lines(workers.run("beside", setting, used, used));
     }
     workers.finish();

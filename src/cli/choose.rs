@@ -23,11 +23,11 @@ use crate::selection::nccl::graph::GraphFile;
 use crate::selection::nccl::inventory::Inventory;
 use crate::selection::nccl::setup::Setup;
 use crate::selection::nccl::survey::{Detection, survey};
-use crate::selection::nccl::transport::{Hop, Transport as HopTransport};
 use crate::selection::nccl::{Version, plugin};
 use crate::selection::serving::{Facts, Query, Rules};
 use crate::sweep::choose::{Choosing, Chosen, tuner_rules};
 use crate::sweep::dispatch::Dispatching;
+use crate::sweep::environments::{ALL_PEERS, environments, stages_for_distance};
 use crate::sweep::sizes::Sizes;
 use crate::workload::Collective;
 
@@ -78,11 +78,12 @@ pub(super) fn run(options: &Choose, output: &mut Output) -> std::result::Result<
     let chosen = choosing.answer(&sizes, &|| progress.step());
     progress.finish();
     let chosen = chosen?;
+    let environments = environments(&choosing, &chosen)?;
     write_files(options, &setup, cure.as_ref(), collective, &chosen, output)?;
     let text = if options.json {
-        format!("{:#}\n", json::choose(&choosing, &chosen, cure.as_ref())?)
+        format!("{:#}\n", json::choose(&choosing, &chosen, &environments, cure.as_ref())?)
     } else {
-        report::page(&choosing, &chosen, cure.as_ref(), options.all)
+        report::page(&choosing, &chosen, &environments, cure.as_ref(), options.all)
     };
     output.titled(&text, options.out.as_deref())?;
     Ok(Outcome::Done)
@@ -212,9 +213,7 @@ fn others(
     gpus: &[u32],
 ) -> Result<Vec<Case>> {
     let mut others = cases(collective, machine, gpus)?;
-    let by_host = |hop: &Hop| matches!(hop.transport, HopTransport::Shm { .. });
-    let staged = setup.ring_hops.iter().flatten().any(by_host);
-    let reachable = staged && machine.topology.settings.peer_to_peer;
+    let reachable = stages_for_distance(setup);
     others.retain(|case| {
         let shown = options.all || !case.extra;
         let nccl = case.implementation == Implementation::Nccl;
@@ -225,7 +224,7 @@ fn others(
             let plain = case.title.replace(" (NCCL)", "");
             // After a failed search the level alone would leave it at Simple.
             let file = if setup.graphs.ring.fallback { ", graph file" } else { "" };
-            case.title = format!("{plain}, NCCL_P2P_LEVEL=SYS{file}");
+            case.title = format!("{plain}, {ALL_PEERS}{file}");
         }
     }
     Ok(others)
@@ -261,6 +260,13 @@ fn write_files(
     if let Some(file) = &options.write_topo {
         let inventory = cure.map_or(&setup.inventory, |cure| &cure.one_cpu);
         output.plain(&nccl_xml::write_system(inventory), Some(file))?;
+        if setup.settings.topology_file.is_none() {
+            output.note(&format!(
+                "{file}: its bus ids are made up, in the order of the GPUs; put those of \
+                 `nvidia-smi --query-gpu=index,pci.bus_id --format=csv` in their place, or NCCL finds no \
+                 GPU in it"
+            ))?;
+        }
     }
     if let Some(file) = &options.write_tuner {
         let rules = tuner_rules(setup, collective, chosen)?;

@@ -22,7 +22,7 @@ use crate::report::{assumptions, explain, first_screen, json, sizes, spread};
 use crate::selection::nccl::Setup;
 use crate::sweep::Question;
 use crate::sweep::nearby::figures_of;
-use crate::sweep::sizes::{Sizes, sweep};
+use crate::sweep::sizes::{Sizes, sweep, taken_by_nccl};
 use crate::units::format_thousands;
 use crate::workload::{Collective, Scenario};
 
@@ -253,8 +253,16 @@ impl<'a> Asked<'a> {
 
     fn sizes(&self, sizes: &[u64], output: &mut Output) -> std::result::Result<(), Failure> {
         let progress = Progress::new(sizes.len() * self.cases.len());
-        let rows =
+        let mut rows =
             sweep(&self.machine, &self.cases, sizes, &self.case_options, &|| progress.step())?;
+        let collective = self.scenario.steps[0].collective;
+        // No tuner sees sends and receives.
+        let setup = Around::nccl(self).filter(|_| collective != Collective::AllToAll);
+        if let Some(setup) = setup {
+            let taken =
+                taken_by_nccl(&self.machine, &setup, collective, sizes, &self.case_options)?;
+            rows.iter_mut().zip(taken).for_each(|(row, taken)| row.extend(taken));
+        }
         progress.finish();
         let around = Around::default();
         let text = if self.options.json {
@@ -301,13 +309,19 @@ pub(super) struct Around {
 }
 
 impl Around {
+    /// NCCL as it chooses by itself, unless the options choose for it.
+    fn nccl(asked: &Asked<'_>) -> Option<Setup> {
+        let options = asked.options;
+        let told = !options.algo.is_empty() || options.proto.is_some() || options.blocks.is_some();
+        // A machine that NCCL's detection would not understand gets no row of its choice.
+        if told { None } else { nccl::newest(&asked.machine, &asked.case_options.gpus) }
+    }
+
     /// Other wirings and measured figures, unless the options narrow the question.
     pub(super) fn of(asked: &Asked<'_>) -> Result<Around> {
         let options = asked.options;
-        let (topology, gpus) = (&asked.machine.topology, &asked.case_options.gpus);
-        let told = !options.algo.is_empty() || options.proto.is_some() || options.blocks.is_some();
-        // A machine that NCCL's detection would not understand gets no row of its choice.
-        let nccl = if told { None } else { nccl::newest(&asked.machine, gpus) };
+        let topology = &asked.machine.topology;
+        let nccl = Around::nccl(asked);
         let narrowed = !options.gpus.is_empty()
             || !options.algo.is_empty()
             || options.proto.is_some()

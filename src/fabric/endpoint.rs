@@ -226,6 +226,8 @@ pub struct MemoryModel {
     pub read_slowed_by_reads: Time,
     /// What full-rate writes of other ports add to a write's service.
     pub write_slowed_by_writes: Time,
+    /// What it moves in all, reads and writes of all ports; writes go first.
+    pub total: Bandwidth,
 }
 
 impl MemoryModel {
@@ -247,6 +249,7 @@ impl MemoryModel {
             read_slowed_by_writes: time("memory_read_slowed_by_writes")?,
             read_slowed_by_reads: time("memory_read_slowed_by_reads")?,
             write_slowed_by_writes: time("memory_write_slowed_by_writes")?,
+            total: Bandwidth::from_gb_per_s(value("memory_total")?),
         })
     }
 }

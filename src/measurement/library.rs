@@ -66,6 +66,7 @@ pub const MACHINES: &[Machine] = &[
     machine!("h200-probe", "h200-host-link", "observations.csv"),
     machine!("h200x2-probe", "h200x2-nvlink-pair", "observations.csv"),
     machine!("h200-probe-2", "h200-host-link", "observations.csv"),
+    machine!("h200-probe-3", "h200-host-link", "observations.csv"),
     machine!("h200x2-probe-2", "h200x2-nvlink-pair", "observations.csv"),
     machine!(
         "wrx90-7955wx-2xpm50100-flat-8gpu",

@@ -186,6 +186,8 @@ pub enum Run {
         gpu: u32,
         /// Memory read.
         memory: Memory,
+        /// What goes on beside them.
+        beside: Vec<Beside>,
     },
     /// A flag there and back between two GPUs; figure 0 is one way, ns.
     Flag {

@@ -13,12 +13,19 @@ use crate::selection::nccl::system::LinkKind;
 use crate::selection::nccl::transport::Hop;
 use crate::selection::nccl::{Setup, Version};
 use crate::sweep::choose::{Candidate, Choosing, Chosen};
+use crate::sweep::environments::Environment;
 
 /// A choice that costs less than this is not worth a word.
 const LOSS_MIN: f64 = 0.05;
 
 /// The whole page; `all`: with every algorithm and protocol of NCCL at every size.
-pub fn page(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>, all: bool) -> String {
+pub fn page(
+    choosing: &Choosing<'_>,
+    sizes: &[Chosen],
+    environments: &[Environment],
+    cure: Option<&Cure>,
+    all: bool,
+) -> String {
     let mut out = heading(choosing, cure);
     out.push('\n');
     out.push_str(&takes(sizes).write(TableFormat::Text));
@@ -28,6 +35,10 @@ pub fn page(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>, all:
         if all { "of any library" } else { "of those on the first screen (--all: of any library)" };
     let _ =
         writeln!(out, "wires allow: no schedule can be faster. best here: the fastest {shown}.");
+    if !environments.is_empty() {
+        out.push('\n');
+        out.push_str(&by_environment(sizes, environments).write(TableFormat::Text));
+    }
     if all {
         for size in sizes {
             let _ = write!(out, "\nNCCL at {} B\n", size.bytes);
@@ -182,6 +193,24 @@ fn three_numbers(sizes: &[Chosen]) -> Table {
             best.zip(taken)
                 .map_or_else(String::new, |(best, taken)| format!("{:.1}", us(taken) / us(best))),
         ]);
+    }
+    table
+}
+
+/// What variables alone would do, which a user can try at once.
+fn by_environment(sizes: &[Chosen], environments: &[Environment]) -> Table {
+    let sizes: Vec<String> = sizes.iter().map(|size| format!("{} B", size.bytes)).collect();
+    let mut header = vec!["us with these variables, no file needed"];
+    header.extend(sizes.iter().map(String::as_str));
+    let mut table = Table::new(&header);
+    for environment in environments {
+        let own = environment.variables.is_empty();
+        let mut row = vec![if own { "as it is" } else { &environment.variables }.to_owned()];
+        row.extend(environment.sizes.iter().map(|case| match case {
+            Some(case) => marked(case, &short(case.time_us.value)),
+            None => "not modelled".to_owned(),
+        }));
+        table.row(row);
     }
     table
 }

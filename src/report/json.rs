@@ -11,6 +11,7 @@ use crate::prediction::{CasePrediction, Machine};
 use crate::selection::nccl::cure::Cure;
 use crate::sweep::choose::{Choosing, Chosen};
 use crate::sweep::dispatch::Dispatched;
+use crate::sweep::environments::Environment;
 use crate::sweep::spread::spreads;
 use crate::sweep::{Answer, Question};
 
@@ -64,7 +65,12 @@ pub fn sizes(question: &Question<'_>, rows: &[Vec<CasePrediction>], seed: u64) -
 ///
 /// # Errors
 /// As [`answer`].
-pub fn choose(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>) -> Result<Value> {
+pub fn choose(
+    choosing: &Choosing<'_>,
+    sizes: &[Chosen],
+    environments: &[Environment],
+    cure: Option<&Cure>,
+) -> Result<Value> {
     let setup = choosing.setup;
     let mut value = made_from(choosing.machine)?;
     value["inputs"]["nccl"] = json!(setup.version.to_string());
@@ -84,6 +90,7 @@ pub fn choose(choosing: &Choosing<'_>, sizes: &[Chosen], cure: Option<&Cure>) ->
         "graphs_below_one_cpu": cure.with_one_cpu,
     })));
     value["sizes"] = json!(sizes);
+    value["environments"] = json!(environments);
     Ok(value)
 }
 

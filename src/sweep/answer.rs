@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::environments::stages_for_distance;
 use super::in_parallel;
 use super::nearby::{NearbyCheck, NearbyFigure};
 use crate::error::Result;
@@ -71,6 +72,8 @@ pub struct Pick {
     pub plan: Plan,
     /// What it takes on the wires; `None` where no schedule replays it.
     pub prediction: Option<CasePrediction>,
+    /// Some hop goes through host memory only since NCCL thinks the GPUs too far apart.
+    pub staged: bool,
 }
 
 /// The same GPUs, wired differently.
@@ -207,7 +210,7 @@ impl Question<'_> {
             Ok((case, options)) => Some(case.predict(self.machine, step.bytes, &options)?),
             Err(_) => None,
         };
-        Ok(Some(Pick { plan: taken.plan, prediction }))
+        Ok(Some(Pick { plan: taken.plan, prediction, staged: stages_for_distance(setup) }))
     }
 
     /// The row of an algorithm and protocol among those of the first screen.

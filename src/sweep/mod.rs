@@ -7,6 +7,7 @@ pub mod capacity;
 pub mod choose;
 pub mod compare;
 pub mod dispatch;
+pub mod environments;
 pub mod faults;
 pub mod grid;
 pub mod grouping;

@@ -5,8 +5,11 @@ use serde::Serialize;
 use super::in_parallel;
 use crate::error::{Error, Result};
 use crate::prediction::case::EXACT_BYTES;
+use crate::prediction::nccl::taken;
 use crate::prediction::{Case, CaseOptions, CasePrediction, Machine};
+use crate::selection::nccl::Setup;
 use crate::units::format_size;
+use crate::workload::Collective;
 
 /// From which size to which, and by what factor.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize)]
@@ -97,6 +100,31 @@ pub fn sweep(
     // By size; of one size in the order of the cases, since the sort keeps it.
     all.sort_by_key(|prediction| prediction.bytes);
     Ok(all.chunks(cases.len().max(1)).map(<[CasePrediction]>::to_vec).collect())
+}
+
+/// What NCCL takes by itself at each size, and gives, as nccl-tests would show it; `None` where no
+/// schedule replays it.
+///
+/// # Errors
+/// Those of the engine.
+pub fn taken_by_nccl(
+    machine: &Machine,
+    setup: &Setup,
+    collective: Collective,
+    sizes: &[u64],
+    options: &CaseOptions,
+) -> Result<Vec<Option<CasePrediction>>> {
+    let sizes: Vec<u64> = sizes.iter().rev().copied().collect();
+    let mut found = in_parallel(&sizes, |&size| {
+        let Ok((case, options)) = taken(setup, collective, size, options)?.case else {
+            return Ok(None);
+        };
+        let prediction = case.predict(machine, size, &options)?;
+        let title = format!("what NCCL takes: {}", prediction.title);
+        Ok(Some(CasePrediction { title, ..prediction }))
+    })?;
+    found.reverse();
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -141,6 +141,25 @@ impl<'a> Machine<'a> {
         Ok(outcome.ended.as_ns() / f64::from(hops))
     }
 
+    /// Latency of a dependent read of 4 bytes beside traffic, ns.
+    ///
+    /// # Errors
+    /// Those of the engine, and traffic that the machine cannot have.
+    pub fn read_latency_beside_ns(
+        &self,
+        gpu: u32,
+        target: EndpointId,
+        traffic: &[Beside],
+    ) -> Result<f64> {
+        let (hops, bytes) = (16, 4);
+        let mut schedule = probe::chase(&[(gpu, target)], bytes, hops);
+        beside::add(&mut schedule, &self.fabric, &[gpu], traffic)?;
+        let options =
+            RunOptions { calls: beside::calls(u64::from(bytes)), ..RunOptions::default() };
+        let outcome = simulate(&self.fabric, &schedule, Fidelity::Packet, options)?;
+        Ok(beside::mean(&outcome).as_ns() / f64::from(hops))
+    }
+
     /// Half of a flag's round trip between two GPUs, ns.
     ///
     /// # Errors

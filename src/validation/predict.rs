@@ -44,9 +44,13 @@ pub fn figures(machine: &Machine<'_>, run: &Run) -> Result<Vec<f64>> {
             let (reader, target) = resolve(machine, pair)?;
             Ok(vec![machine.read_latency_ns(reader, target, *bytes)?])
         }
-        Run::Chase { gpu, memory } => {
-            let gpu = known(machine, *gpu)?;
-            Ok(vec![machine.read_latency_ns(gpu, endpoint(machine, *memory)?, 4)?])
+        Run::Chase { gpu, memory, beside } => {
+            let (gpu, memory) = (known(machine, *gpu)?, endpoint(machine, *memory)?);
+            let latency = match beside.is_empty() {
+                true => machine.read_latency_ns(gpu, memory, 4)?,
+                false => machine.read_latency_beside_ns(gpu, memory, beside)?,
+            };
+            Ok(vec![latency])
         }
         Run::Flag { pair, by_host, fenced } => {
             let (a, b) = resolve(machine, pair)?;

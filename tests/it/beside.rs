@@ -1,16 +1,18 @@
 //! Does traffic beside the calls slow them as measured, by kind, and nothing that it does not touch?
 
-use collsim::engine::Fidelity;
+use collsim::engine::{Fidelity, RunOptions, simulate as run};
 use collsim::fabric::Calibration;
 use collsim::measurement::{Run, library, read_machine};
 use collsim::prediction::{CaseOptions, Choice, Machine};
+use collsim::schedule::Op;
+use collsim::schedule::build::Builder;
 use collsim::topology::Topology;
 use collsim::validation::experiment;
 use collsim::validation::predict::{Call, collectives};
 use collsim::workload::{Beside, Collective, Traffic};
 
 use crate::cli::simulate;
-use crate::rig::{edited, topology};
+use crate::rig::{Rig, edited, topology};
 
 fn beside(traffic: Traffic, gpus: &[u32]) -> Beside {
     Beside { traffic, gpus: gpus.to_vec() }
@@ -64,12 +66,11 @@ fn copies_beside_slow_calls_as_measured() {
     assert_eq!(rows.len(), 12);
     for (name, measured, predicted) in &rows {
         let error = predicted / measured - 1.0;
-        // Known misses (`measured/tolerances.json`): both ways on all GPUs, and copies to all GPUs beside
-        // a long call. With four loads of a thread under way, as the probe shows, the ring suffers less
-        // from others' reads than with the two that these limits were first set at.
+        // Known misses (`measured/tolerances.json`): both ways on all GPUs, and by a hair copies to one GPU
+        // beside a long call.
         let most = match name.as_str() {
-            name if name.contains("both_all") => 0.5,
-            "h2d_gpu0 458752 B" | "h2d_all 458752 B" => 0.36,
+            name if name.contains("both_all") => 0.4,
+            "h2d_gpu0 458752 B" => 0.26,
             _ => 0.25,
         };
         assert!(error.abs() <= most, "{name}: {predicted:.1} us, measured {measured}: {error:+.2}");
@@ -81,6 +82,60 @@ fn copies_beside_slow_calls_as_measured() {
         order.sort_by(|a, b| a.1.total_cmp(&b.1));
         assert!(order.windows(2).all(|pair| pair[0].2 < pair[1].2), "{order:?}");
     }
+}
+
+/// A machine's dependent reads of host memory beside traffic, ns.
+fn read_ns(machine: &str, traffic: &[Beside]) -> f64 {
+    let calibration = Calibration::embedded().expect("embedded");
+    let topology = topology(machine);
+    let options = collsim::fabric::CompileOptions::default();
+    let machine = experiment::Machine::new(&topology, &calibration, options).expect("compiles");
+    machine.read_latency_beside_ns(0, machine.host(0), traffic).expect("it ends")
+}
+
+#[test]
+fn reads_wait_behind_what_a_copy_engine_has_asked_for() {
+    let [h2d, d2h] = [Traffic::H2d, Traffic::D2h].map(|traffic| beside(traffic, &[]));
+    let alone = read_ns("h200-host-link", &[]);
+    // `measured/h200-probe-3` and `h200x2-probe-2`, `beside`: 1.2 us alone, 3.4 beside copies from the
+    // host, 1.6 beside copies to it, 5.2 beside both of two GPUs, which the memory cannot feed.
+    let near = |ns: f64, measured: f64, most: f64| {
+        assert!((ns / measured - 1.0).abs() < most, "{ns} ns, measured {measured}");
+    };
+    near(alone, 1200.0, 0.06);
+    near(read_ns("h200-host-link", &[h2d.clone()]), 3400.0, 0.06);
+    near(read_ns("h200-host-link", &[d2h.clone()]), 1630.0, 0.22);
+    let both_gpus = [Traffic::H2d, Traffic::D2h].map(|traffic| beside(traffic, &[0, 1]));
+    near(read_ns("h200x2-nvlink-pair", &both_gpus), 5200.0, 0.06);
+}
+
+/// A fence of the system beside traffic, ns.
+fn fence_ns(traffic: &[Beside]) -> f64 {
+    let rig = Rig::named("h200-host-link");
+    let ended = |fences: u32| {
+        let mut builder = Builder::new("fences", &[0], 1, 32);
+        (0..fences).for_each(|_| builder.push(0, 0, Op::Fence));
+        let mut schedule = builder.finish(0, None);
+        collsim::prediction::beside::add(&mut schedule, &rig.fabric, &[0], traffic)
+            .expect("copies");
+        let options = RunOptions::default();
+        run(&rig.fabric, &schedule, Fidelity::Packet, options).expect("ends").ended.as_ns()
+    };
+    // The difference of two lengths leaves out how the copies begin.
+    (ended(100) - ended(40)) / 60.0
+}
+
+#[test]
+fn a_fence_waits_for_reads_under_way_and_not_for_writes_of_others() {
+    let alone = fence_ns(&[]);
+    let model = Rig::named("h200-host-link").fabric.gpus[0].fence;
+    assert!((alone - model.as_ns()).abs() < 1e-6, "{alone}");
+    // `measured/h200-probe-3`, `beside=fences`: 514 ns alone, 563 beside copies to the host, 3,496 beside
+    // copies from it.
+    let to_host = fence_ns(&[beside(Traffic::D2h, &[])]);
+    assert!((to_host / 563.0 - 1.0).abs() < 0.1, "{to_host}");
+    let from_host = fence_ns(&[beside(Traffic::H2d, &[])]);
+    assert!((from_host / 3496.0 - 1.0).abs() < 0.1, "{from_host}");
 }
 
 #[test]

@@ -167,3 +167,40 @@ fn slips_are_refused() {
     refused(&["--topo", "h200-host-link"], "one GPU");
     refused(&["--topo", pair, "--gpus", "1"], "");
 }
+
+#[test]
+fn variables_that_help_are_told_and_no_others() {
+    let told = |machine: &str, more: &[&str]| -> Vec<(String, f64)> {
+        let arguments = ["choose", "--json", "--sizes", "14336", "--topo", machine];
+        let run = simulate(&[&arguments, more].concat());
+        assert_eq!(run.code, 0, "{}", run.err);
+        let page: serde_json::Value = serde_json::from_str(&run.out).expect("JSON");
+        let rows = page["environments"].as_array().expect("a list");
+        let us = |row: &serde_json::Value| row["sizes"][0]["time_us"]["value"].as_f64();
+        let name = |row: &serde_json::Value| row["variables"].as_str().expect("text").to_owned();
+        rows.iter().map(|row| (name(row), us(row).expect("a time"))).collect()
+    };
+    // The search fails there, and pairs across root ports are staged in host memory: both are mended.
+    let rows = told("rtxpro6000x8", &[]);
+    let best = "NCCL_P2P_LEVEL=SYS NCCL_ALGO=Ring NCCL_PROTO=LL";
+    assert_eq!(rows.iter().map(|row| row.0.as_str()).collect::<Vec<&str>>(), ["", best]);
+    assert!(rows[1].1 < 0.5 * rows[0].1, "{rows:?}");
+    // It is the row of the first screen, which says the same.
+    let screen = simulate(&["--topo", "rtxpro6000x8"]).out;
+    assert!(screen.contains(&format!("NCCL takes ring LL with {best}")), "{screen}");
+    let own = simulate(&["--topo", "rtxpro6000x8", "--json"]).out;
+    assert!(own.contains("\"staged\": true"), "says why");
+    // With them set nothing is left to gain, nor where the driver lets no GPU address another.
+    assert_eq!(told("rtxpro6000x8", &["--nccl-env", best]), []);
+    let disabled = told("rtxpro6000x8", &["--nccl-env", "NCCL_P2P_DISABLE=1"]);
+    assert!(disabled.iter().all(|row| !row.0.contains("NCCL_P2P_LEVEL")), "{disabled:?}");
+    // A made-up bus id is told as such.
+    let folder = std::env::temp_dir().join(format!("collsim-bus-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("topo.xml");
+    let file = file.to_str().expect("UTF-8");
+    let arguments = ["choose", "--topo", "rtxpro6000x8", "--sizes", "1K", "--write-topo", file];
+    let run = simulate(&arguments);
+    assert!(run.err.contains("its bus ids are made up"), "{}", run.err);
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+}

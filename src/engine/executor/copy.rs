@@ -63,6 +63,9 @@ impl<N: Network> Machine<'_, N> {
             (false, false) => model.copy_engine_read_window_pcie,
         };
         let limit = self.copy_rate(gpu, target);
+        // Reads of host memory are limited by the window alone: it stays full, so that whoever reads
+        // beside it waits for all of it (`h200-two-host-links/beside.csv`).
+        let paced = push || by_nvlink || self.fabric.is_gpu(target);
         loop {
             let record = &mut self.actors[actor as usize];
             let left = total - record.copy.issued;
@@ -80,8 +83,10 @@ impl<N: Network> Machine<'_, N> {
             let address = u64::from(record.copy.issued);
             record.copy.issued += bytes;
             record.copy.in_flight += bytes;
-            record.copy.next_issue = record.copy.next_issue.max(self.now)
-                + Time::from_ns(f64::from(bytes) / limit.as_gb_per_s());
+            if paced {
+                record.copy.next_issue = record.copy.next_issue.max(self.now)
+                    + Time::from_ns(f64::from(bytes) / limit.as_gb_per_s());
+            }
             let packet = model.copy_engine_tlp;
             if push {
                 let store = Store { copier: actor, ..Store::new(gpu, target, bytes, packet) };

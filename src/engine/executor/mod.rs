@@ -3,6 +3,7 @@
 
 mod copy;
 mod host;
+mod host_reads;
 mod multicast;
 mod ops;
 mod post;
@@ -13,6 +14,7 @@ use super::network::{ActorId, Context, NONE, Network, Notice, Wrapped};
 use super::outcome::{BlockUse, Outcome};
 use super::slots::{SlotRange, Slots};
 use crate::error::{Result, Stuck};
+use host_reads::HostReads;
 use std::collections::VecDeque;
 
 use crate::fabric::{EndpointId, Fabric};
@@ -126,17 +128,35 @@ struct Actor {
     /// When all its local loads are back.
     loads_done: Time,
     store_free: Time,
-    /// Polls by load so far, when the last was sent, and the last known round trip of one.
+    /// Polls by load so far, when the last few were sent, and what the last one back took.
     poll_number: u32,
-    poll_sent: Time,
-    poll_round_trip: Time,
+    polls_sent: [Time; POLLS_KEPT],
+    poll_trip: PollTrip,
     /// Turns that it has still to wait for room.
     turns: u32,
     state: State,
     copy: CopyState,
 }
 
+/// What a poll by load took.
+#[derive(Copy, Clone, Debug, Default)]
+struct PollTrip {
+    /// Until it was back.
+    whole: Time,
+    /// Of this, from the look at the memory on.
+    back: Time,
+}
+
+/// Polls whose time of sending is kept: under load some come back after the actor went on.
+const POLLS_KEPT: usize = 4;
+
 impl Actor {
+    /// When a poll was sent; `None` of one so long ago that it is forgotten.
+    fn poll_sent(&self, number: u32) -> Option<Time> {
+        let kept = self.poll_number - number < POLLS_KEPT as u32;
+        kept.then(|| self.polls_sent[number as usize % POLLS_KEPT])
+    }
+
     fn new(block: u32, warp: u32) -> Actor {
         Actor {
             block,
@@ -147,8 +167,8 @@ impl Actor {
             loads_done: Time::ZERO,
             store_free: Time::ZERO,
             poll_number: 0,
-            poll_sent: Time::ZERO,
-            poll_round_trip: Time::ZERO,
+            polls_sent: [Time::ZERO; POLLS_KEPT],
+            poll_trip: PollTrip::default(),
             turns: 0,
             state: State::Running,
             copy: CopyState::default(),
@@ -202,6 +222,8 @@ struct Machine<'a, N: Network> {
     actors: Vec<Actor>,
     blocks: Vec<BlockState<'a>>,
     ranks: Vec<RankState>,
+    /// Reads of host memory under way, by GPU.
+    host_reads: Vec<HostReads>,
     /// Actors waiting for room, by GPU.
     waiting_room: Vec<VecDeque<(ActorId, EndpointId)>>,
     /// Last store of each GPU to an NVLink peer.
@@ -290,6 +312,7 @@ impl<'a, N: Network> Machine<'a, N> {
             slots_per_call,
             buffer_address,
             message_address,
+            host_reads: fabric.gpus.iter().map(|_| HostReads::default()).collect(),
             waiting_room: vec![VecDeque::new(); fabric.gpus.len()],
             last_nvlink_store: vec![None; fabric.gpus.len()],
             call_ends: vec![vec![Time::ZERO; ranks.len()]; options.calls as usize],
@@ -338,11 +361,14 @@ impl<'a, N: Network> Machine<'a, N> {
                     }
                 }
             }
-            Notice::Loaded { actor, at, poll_number: 0, bytes, .. } => {
-                self.loaded(actor, at, bytes);
-            }
-            Notice::Loaded { actor, at, poll_number, seen, .. } => {
-                self.polled(actor, at, poll_number, seen);
+            Notice::Loaded { actor, target, at, looked, poll_number, seen, bytes } => {
+                let block = self.actors[actor as usize].block as usize;
+                self.read_back(self.blocks[block].gpu, target, at);
+                if poll_number == 0 {
+                    self.loaded(actor, at, bytes);
+                } else {
+                    self.polled(actor, (looked, at), poll_number, seen);
+                }
             }
             Notice::Departed(actor, bytes) => self.copy_departed(actor, bytes),
             Notice::Arrived(actor, bytes, at) => self.copy_arrived(actor, bytes, at),
@@ -380,20 +406,25 @@ impl<'a, N: Network> Machine<'a, N> {
         }
     }
 
-    /// A poll by load is back: it has seen its slots, or it is sent again.
-    fn polled(&mut self, actor: ActorId, at: Time, number: u32, seen: bool) {
+    /// A poll by load that looked at the memory and is back at these times: it has seen its slots, or
+    /// it is sent again.
+    fn polled(&mut self, actor: ActorId, (looked, at): (Time, Time), number: u32, seen: bool) {
         let record = &mut self.actors[actor as usize];
+        let block = record.block as usize;
+        let model = &self.fabric.gpus[self.blocks[block].gpu as usize];
+        let back = at + model.load_return;
+        // Also one that nobody waits for any more tells how long polls take.
+        if let Some(sent) = record.poll_sent(number) {
+            let whole = back.saturating_sub(sent);
+            record.poll_trip = PollTrip { whole, back: back.saturating_sub(looked) };
+        }
         let State::PollLoad { acquire, .. } = record.state else { return };
         if number != record.poll_number {
             return;
         }
-        let block = record.block as usize;
-        let model = &self.fabric.gpus[self.blocks[block].gpu as usize];
-        let back = at + model.load_return;
-        record.poll_round_trip = back.saturating_sub(record.poll_sent);
         if seen {
-            let (extra, ago) = (model.poll_extra(acquire), record.poll_round_trip / 2);
-            self.note_look(actor, back, ago);
+            let extra = model.poll_extra(acquire);
+            self.note_look(actor, back, back.saturating_sub(looked));
             self.resume(actor, back + extra);
         } else {
             self.queue.push(back + model.poll_loop, Wrapped::Repoll(actor));
@@ -401,8 +432,8 @@ impl<'a, N: Network> Machine<'a, N> {
     }
 
     /// Slots that an actor polls by loads are marked. Its first load may still see them; later ones
-    /// come at no particular phase, so on average half a period passes before one looks, and half a
-    /// round trip before it is back.
+    /// come at no particular phase, so on average half a period passes before one looks, and then the
+    /// way back.
     fn remote_poll_on(&mut self, actor: ActorId) {
         let State::PollLoad { slots, started, acquire } = self.actors[actor as usize].state else {
             return;
@@ -410,13 +441,14 @@ impl<'a, N: Network> Machine<'a, N> {
         let Some(visible) = self.all_visible(actor, slots) else { return };
         let record = &self.actors[actor as usize];
         let model = &self.fabric.gpus[self.blocks[record.block as usize].gpu as usize];
-        let round_trip = record.poll_round_trip;
-        if visible <= started + round_trip / 2 && record.poll_sent == started {
+        let PollTrip { whole, back } = record.poll_trip;
+        let looks = started + whole.saturating_sub(back);
+        if visible <= looks && record.poll_sent(record.poll_number) == Some(started) {
             return;
         }
-        let at = visible + (round_trip + model.poll_loop) / 2 + round_trip / 2;
+        let at = visible + (whole + model.poll_loop) / 2 + back;
         let extra = model.poll_extra(acquire);
-        self.note_look(actor, at, round_trip / 2);
+        self.note_look(actor, at, back);
         self.resume(actor, at + extra);
     }
 

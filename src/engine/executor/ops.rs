@@ -3,7 +3,7 @@
 use super::super::network::{ActorId, Context, Load, Network, Notice, Store, Wrapped};
 use super::super::observer::Observer;
 use super::super::slots::SlotRange;
-use super::{Machine, State, pieces};
+use super::{Machine, POLLS_KEPT, PollTrip, State, pieces};
 use crate::fabric::{EndpointId, LinkClass};
 use crate::schedule::{BufferId, Executor as BlockExecutor, MessageId, Op, WARP_BYTES};
 use crate::topology::TrafficKind;
@@ -449,6 +449,7 @@ impl<N: Network> Machine<'_, N> {
     }
 
     pub(super) fn issue_load(&mut self, at: Time, load: Load) {
+        self.read_sent(at, &load);
         let mut context =
             Context { queue: &mut self.queue, notices: &mut self.notices, slots: &self.slots };
         self.network.load(at, load, &mut context);
@@ -510,7 +511,9 @@ impl<N: Network> Machine<'_, N> {
             let idle = self.fabric.read_latency(gpu as usize, home, bytes).unwrap_or_default();
             let record = &mut self.actors[actor as usize];
             record.state = State::PollLoad { slots, started: self.now, acquire };
-            record.poll_round_trip = record.poll_round_trip.max(idle);
+            if record.poll_trip.whole < idle {
+                record.poll_trip = PollTrip { whole: idle, back: idle / 2 };
+            }
             self.poll_load(actor, block, message, slots, bytes);
             self.remote_poll_on(actor);
         }
@@ -529,8 +532,8 @@ impl<N: Network> Machine<'_, N> {
         let model = &self.fabric.gpus[gpu as usize];
         let record = &mut self.actors[actor as usize];
         record.poll_number += 1;
-        record.poll_sent = self.now;
         let poll_number = record.poll_number;
+        record.polls_sent[poll_number as usize % POLLS_KEPT] = self.now;
         let home = self.schedule.messages[message as usize].home;
         let load = Load {
             address: self.message_address[message as usize],

@@ -8,7 +8,8 @@ use crate::schedule::{Executor as BlockExecutor, MessageId, Op};
 use crate::units::Time;
 
 impl<N: Network> Machine<'_, N> {
-    /// A system fence: a constant, or what queued stores need to leave.
+    /// A system fence: a constant, or what queued stores need to leave and reads of host memory to
+    /// come back.
     pub(super) fn fence(&mut self, block: usize) -> Next {
         match self.blocks[block].executor {
             BlockExecutor::CopyEngine | BlockExecutor::Proxy => Next::Now,
@@ -20,11 +21,12 @@ impl<N: Network> Machine<'_, N> {
         let gpu = self.blocks[block].gpu;
         let model = &self.fabric.gpus[gpu as usize];
         let drained = self.network.drain(gpu, self.now);
+        let waited = drained.max(self.host_reads[gpu as usize].fence(self.now));
         // The block's own stores are outstanding, local ones too.
         let mut cost =
             if self.blocks[block].actor_count > 1 { model.fence_block } else { model.fence };
-        if drained > Time::ZERO {
-            cost = cost.max(drained + model.fence_drain);
+        if waited > Time::ZERO {
+            cost = cost.max(waited + model.fence_drain);
         }
         if self.last_nvlink_store[gpu as usize]
             .is_some_and(|last| self.now < last + model.fence_nvlink)

@@ -40,6 +40,7 @@ enum Item {
     Load {
         load: Load,
         seen: bool,
+        looked: Time,
     },
 }
 
@@ -222,7 +223,9 @@ impl<'a, const SHARED: bool> Flows<'a, SHARED> {
             return;
         };
         let seen = load.poll.count > 0 && context.slots.all_visible(load.poll) <= now;
-        self.items[item] = Item::Load { load, seen };
+        // It is read half way between the request and the answer.
+        let looked = now.saturating_sub(self.access(&load) / 2);
+        self.items[item] = Item::Load { load, seen, looked };
         let (from, to, kind, group) = (load.target, load.gpu, load.kind, load.group);
         let pipe = self.pipe(PipeKey { from, to, kind, group }, load.packet);
         self.enter(now, pipe, item, context);
@@ -299,7 +302,7 @@ impl<const SHARED: bool> Network for Flows<'_, SHARED> {
     }
 
     fn load(&mut self, at: Time, load: Load, context: &mut Queue<'_>) {
-        let item = self.items.keep(Item::Load { load, seen: false });
+        let item = self.items.keep(Item::Load { load, seen: false, looked: Time::ZERO });
         context.queue.push(at, Wrapped::Network(Event::Inject(item)));
     }
 
@@ -326,10 +329,17 @@ impl<const SHARED: bool> Network for Flows<'_, SHARED> {
                 }
             }
             Event::Back(item) => {
-                if let Item::Load { load, seen } = self.items.take(item) {
-                    let (actor, bytes, poll_number) = (load.actor, load.bytes, load.poll_number);
-                    let notice = Notice::Loaded { actor, at: now, poll_number, seen, bytes };
-                    context.notices.push(notice);
+                if let Item::Load { load, seen, looked } = self.items.take(item) {
+                    let Load { actor, target, bytes, poll_number, .. } = load;
+                    context.notices.push(Notice::Loaded {
+                        actor,
+                        target,
+                        at: now,
+                        looked,
+                        poll_number,
+                        seen,
+                        bytes,
+                    });
                 }
             }
             Event::Landed(item) => self.landed(now, item, context),

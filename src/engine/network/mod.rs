@@ -124,8 +124,12 @@ pub enum Notice {
     Loaded {
         /// Whose.
         actor: ActorId,
+        /// From which memory.
+        target: EndpointId,
         /// When.
         at: Time,
+        /// When that memory was read, of a poll.
+        looked: Time,
         /// Which poll it was; zero for plain loads.
         poll_number: u32,
         /// All polled slots were marked.

@@ -5,7 +5,7 @@ use super::{About, Sink};
 use crate::algorithm::{Implementation, Protocol};
 use crate::error::Result;
 use crate::measurement::table::{Row, with_header};
-use crate::measurement::{Carrier, KernelCall, Run};
+use crate::measurement::{Carrier, KernelCall, Memory, Run};
 use crate::workload::{Beside, Traffic};
 
 /// All of `interference.csv` of `h200-two-host-links`.
@@ -29,29 +29,42 @@ pub(super) fn probe(sink: &mut Sink, row: &Row) -> Result<()> {
             sink.skip(row, "what is left to copies beside calls: a call's time is predicted");
             return Ok(());
         }
-        "probe" => {
-            sink.skip(
-                row,
-                "reads beside copies: read for how many reads a copy engine keeps in flight",
-            );
+        "probe" if condition.contains("beside=fences") => {
+            sink.skip(row, "fences beside copies: read for what a fence waits for");
             return Ok(());
         }
+        "probe" => return reads(sink, row),
         _ if !condition.contains("NCCL_P2P_DISABLE=1") => {
             sink.skip(row, "NCCL between peers beside copies: other links than theirs");
             return Ok(());
         }
         _ => {}
     }
-    let copies = condition
-        .split("; ")
-        .find_map(|part| part.strip_prefix("copies="))
-        .ok_or_else(|| row.wrong("the condition says no `copies=`"))?;
+    let copies = copies(row)?;
     let ranks = row.count(row.column("ranks")?)?;
     let bytes = u64::from(row.count(row.column("size_bytes")?)?);
     let beside = of_flows(row, copies, ranks)?;
     let measured = row.number(row.column("value")?)?;
     add(sink, row, format!("{copies} {bytes} B"), (bytes, ranks), beside, measured);
     Ok(())
+}
+
+/// Reads of host memory by GPU 0, one after another.
+fn reads(sink: &mut Sink, row: &Row) -> Result<()> {
+    let copies = copies(row)?;
+    // Copies of all GPUs are named one by one: the reader is one rank.
+    let beside = of_flows(row, copies, 0)?;
+    let memory = Memory::HostNear(0);
+    let about = About::new("reads beside copies", copies.to_owned()).fit(true);
+    let run = Run::Chase { gpu: 0, memory, beside };
+    sink.add(row, about, run, 0, (row.number(row.column("value")?)?, "ns"));
+    Ok(())
+}
+
+/// The copies that a row's condition names.
+fn copies(row: &Row) -> Result<&str> {
+    let named = row.column("condition")?.split("; ").find_map(|part| part.strip_prefix("copies="));
+    named.ok_or_else(|| row.wrong("the condition says no `copies=`"))
 }
 
 /// A call of `bytes` between `ranks`.
@@ -132,13 +145,14 @@ mod tests {
                     beside,nccl,2,14336,NCCL_P2P_DISABLE=1; copies=host>0+0>host,27.3\n\
                     beside,nccl,2,14336,copies=host>0+0>host,7.3\n\
                     beside,copy_engine,2,67108864,copies=host>0,53.8\n\
-                    beside,probe,1,4,copies=host>0,3340\n";
+                    beside,probe,1,0,copies=host>0; beside=fences behind stores,3494\n\
+                    beside,probe,1,4,copies=host>0+0>host; beside=reads one after another,3340\n";
         let mut sink = Sink::new("mine", "h200x2-nvlink-pair");
         for row in with_header("observations.csv", text).expect("CSV") {
             probe(&mut sink, &row).unwrap_or_else(|error| panic!("{error}"));
         }
         let record = sink.finish();
-        assert_eq!((record.observations.len(), record.skipped.len()), (3, 3));
+        assert_eq!((record.observations.len(), record.skipped.len()), (4, 3));
         let beside = |at: usize| match &record.observations[at].run {
             Run::Collective(call) => call.beside.clone(),
             other => panic!("{other:?}"),
@@ -147,5 +161,7 @@ mod tests {
         assert_eq!(beside(1), [Beside { traffic: Traffic::H2d, gpus: vec![] }]);
         let both = [Traffic::H2d, Traffic::D2h].map(|traffic| Beside { traffic, gpus: vec![0] });
         assert_eq!(beside(2), both);
+        let chase = Run::Chase { gpu: 0, memory: Memory::HostNear(0), beside: both.to_vec() };
+        assert_eq!(record.observations[3].run, chase);
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn probe(sink: &mut Sink, file: &str, text: &str) -> Result<()> {
         match row.field(0) {
             "chase_host" => {
                 let gpu = row.count(row.field(2))?;
-                let run = Run::Chase { gpu, memory: Memory::HostNear(gpu) };
+                let run = Run::Chase { gpu, memory: Memory::HostNear(gpu), beside: Vec::new() };
                 let about = About::new("chase host", format!("GPU {gpu}")).fit(true);
                 sink.add(&row, about, run, 0, (row.number(row.field(4))?, "ns"));
             }

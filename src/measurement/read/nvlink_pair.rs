@@ -53,7 +53,7 @@ fn chase(sink: &mut Sink, row: &Row) -> Result<()> {
     }
     let memory = if row.field(1) == "peer" { PEER } else { Memory::Gpu(0) };
     let about = About::new(format!("chase {}", row.field(1)), "dependent 4-byte reads").fit(true);
-    sink.add(row, about, Run::Chase { gpu: 0, memory }, 0, (time, "ns"));
+    sink.add(row, about, Run::Chase { gpu: 0, memory, beside: Vec::new() }, 0, (time, "ns"));
     Ok(())
 }
 

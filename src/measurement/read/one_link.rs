@@ -70,7 +70,8 @@ fn chase(sink: &mut Sink, row: &Row) -> Result<()> {
         sink.skip(row, "the first repetition is cold");
         return Ok(());
     }
-    let run = Run::Chase { gpu: 0, memory: if host { HOST } else { GPU } };
+    let memory = if host { HOST } else { GPU };
+    let run = Run::Chase { gpu: 0, memory, beside: Vec::new() };
     let about = About::new(format!("chase {}", row.field(1)), "dependent 4-byte reads").fit(true);
     sink.add(row, about, run, 0, (time, "ns"));
     Ok(())

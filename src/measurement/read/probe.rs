@@ -94,7 +94,7 @@ fn read_latency(sink: &mut Sink, row: &Row) -> Result<()> {
         return Ok(());
     }
     let run = match (bytes(row)?, memory) {
-        (4, _) => Run::Chase { gpu, memory },
+        (4, _) => Run::Chase { gpu, memory, beside: Vec::new() },
         (size, Memory::Gpu(other)) if other != gpu => {
             Run::PeerRead { pair: Pair::Gpus(gpu, other), bytes: size as u32 }
         }
@@ -343,7 +343,7 @@ mod tests {
              stream_rate,probe,,,1,0>1,64,op=read; width=16; in_flight=4; blocks=8; threads=512,bandwidth,200,probe\n",
         );
         assert_eq!(skipped, 2);
-        assert_eq!(seen[0].run, Run::Chase { gpu: 0, memory: Memory::HostNear(0) });
+        assert_eq!(seen[0].run, Run::Chase { gpu: 0, memory: Memory::HostNear(0), beside: vec![] });
         assert_eq!(seen[1].run, Run::PeerRead { pair: Pair::Gpus(0, 1), bytes: 128 });
         assert_eq!(seen[2].run, Run::Flag { pair: Pair::Gpus(0, 1), by_host: false, fenced: true });
         let Run::LoadMix { chase: None, loads } = &seen[3].run else { panic!("{:?}", seen[3]) };

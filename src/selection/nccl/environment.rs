@@ -93,6 +93,14 @@ impl Settings {
     /// A variable that NCCL does not have, with the nearest that it has; a value that it would not
     /// take, with what it expects; words that are no assignment.
     pub fn parse(text: &str) -> Result<Settings> {
+        Settings::default().with(text)
+    }
+
+    /// These, and more assignments.
+    ///
+    /// # Errors
+    /// As [`Settings::parse`].
+    pub fn with(&self, text: &str) -> Result<Settings> {
         let mut pairs: Vec<(&str, String)> = Vec::new();
         for word in text.split_whitespace() {
             match (word.split_once('='), pairs.last_mut()) {
@@ -104,7 +112,7 @@ impl Settings {
                 }
             }
         }
-        let mut settings = Settings::default();
+        let mut settings = self.clone();
         for (name, value) in pairs {
             settings.set(name, &value)?;
         }
@@ -134,6 +142,11 @@ impl Settings {
             help => help,
         };
         Err(Error::request(format!("there is no variable `{name}`"), help))
+    }
+
+    /// Whether algorithms and protocols are left to NCCL.
+    pub fn forces_none(&self) -> bool {
+        self.algorithms.is_none() && self.protocols.is_none()
     }
 
     /// Whether an algorithm may be taken.

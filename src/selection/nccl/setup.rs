@@ -47,6 +47,7 @@ pub struct Setup {
     /// What NCCL believes of each algorithm and protocol.
     pub model: Model,
     beliefs: Beliefs,
+    given: GraphFile,
     constants: Constants,
     communicator: Communicator,
 }
@@ -127,9 +128,19 @@ impl Setup {
             tree_hops,
             model,
             beliefs,
+            given,
             constants,
             communicator,
         })
+    }
+
+    /// The same communicator with more variables, `NAME=VALUE` one after another.
+    ///
+    /// # Errors
+    /// As [`Settings::parse`] and [`Setup::new`].
+    pub fn with(&self, variables: &str) -> Result<Setup> {
+        let settings = self.settings.with(variables)?;
+        Setup::new(self.inventory.clone(), self.beliefs.clone(), settings, self.given.clone())
     }
 
     /// How each rank reaches each other one, for sends and receives.

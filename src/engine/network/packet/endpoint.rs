@@ -251,6 +251,9 @@ impl<O: Observer> Packet<'_, O> {
 
     /// A packet has reached the end of its path.
     pub(super) fn deliver(&mut self, now: Time, link: LinkId, tlp: Tlp, context: &mut Queue<'_>) {
+        if tlp.class == NON_POSTED && tlp.flags & MULTICAST == 0 {
+            self.transactions[tlp.transaction].looked = now;
+        }
         if self.memory_ports[link as usize].is_some() && tlp.class != COMPLETION {
             self.serve_memory(now, link, tlp, context);
             return;
@@ -302,6 +305,8 @@ impl<O: Observer> Packet<'_, O> {
         let (source, target) = (record.target, record.gpu);
         if record.poll_number > 0 {
             record.seen &= context.slots.all_visible(record.slots) <= now;
+            // It is read half way between the request and the answer.
+            record.looked += now.saturating_sub(record.looked) / 2;
         }
         let Some(cursor) = self.fabric.path_at(source, target) else {
             return;
@@ -335,9 +340,6 @@ impl<O: Observer> Packet<'_, O> {
             return;
         }
         let record = self.transactions.take(tlp.transaction);
-        let (actor, bytes) = (record.actor, record.bytes);
-        let poll_number = record.poll_number;
-        let seen = poll_number > 0 && record.seen;
-        context.notices.push(Notice::Loaded { actor, at: now, poll_number, seen, bytes });
+        context.notices.push(record.loaded(now));
     }
 }

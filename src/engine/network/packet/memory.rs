@@ -1,7 +1,7 @@
 //! Host memory: a limited number of places for each root port's group, slowed by what other ports
 //! do, and the GPU's rule of one outstanding read a line.
 
-use super::super::{Load, NONE, Notice, Wrapped};
+use super::super::{Load, NONE, Wrapped};
 use super::transaction::Transaction;
 use super::{Event, LAST, LINE, NON_POSTED, Packet, Queue, Tlp};
 use crate::engine::observer::Observer;
@@ -116,20 +116,26 @@ impl<O: Observer> Packet<'_, O> {
         let (reads, writes) = (reads.min(1000), writes.min(1000));
         let slowed = |time: Time, share: u64| Time::from_ps(time.as_ps() * share / 1000);
         let lines = u64::from(tlp.payload).div_ceil(LINE_BYTES).max(1);
+        // Writes are taken as they come; reads wait until what was taken before them has moved.
+        let moving = model.total.femtoseconds_per_byte() * lines * LINE_BYTES;
+        let moved = self.memory_busy[memory].max(now) + Time::from_ps(moving / 1000);
+        self.memory_busy[memory] = moved;
         let Some(port) = self.memory_ports[link as usize].as_mut() else {
             return;
         };
         let count = model.reads_outstanding as usize;
         let end = if tlp.class == NON_POSTED {
             port.read_load.add(now, u64::from(tlp.payload));
-            let service = model.read_service
-                + slowed(model.read_slowed_by_writes, writes)
-                + slowed(model.read_slowed_by_reads, reads);
+            let line = model.read_service + slowed(model.read_slowed_by_writes, writes);
+            // Ports take turns packet by packet: a large one waits no longer than a small one.
+            let turn = slowed(model.read_slowed_by_reads, reads);
+            let service = line + turn / lines;
             let end = (0..lines).map(|_| port.reads.occupy(count, now, service)).last();
-            end.unwrap_or(now)
+            end.unwrap_or(now).max(moved)
         } else {
             port.write_load.add(now, u64::from(tlp.payload));
-            let service = model.write_service + slowed(model.write_slowed_by_writes, writes);
+            let turn = slowed(model.write_slowed_by_writes, writes);
+            let service = model.write_service + turn / lines;
             let end = (0..lines).map(|_| port.writes.occupy(count, now, service)).last();
             port.written = port.written.max(end.unwrap_or(now));
             port.written
@@ -242,9 +248,7 @@ impl<O: Observer> Packet<'_, O> {
         parent.left -= 1;
         if parent.left == 0 {
             let whole = self.transactions.take(record.parent);
-            let (actor, bytes) = (whole.actor, whole.bytes);
-            let notice = Notice::Loaded { actor, at: now, poll_number: 0, seen: false, bytes };
-            context.notices.push(notice);
+            context.notices.push(whole.loaded(now));
         }
     }
 }

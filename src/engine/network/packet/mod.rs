@@ -138,6 +138,8 @@ pub struct Packet<'a, O> {
     /// Rates that declared regimes hold groups of links to.
     regulators: Vec<Regulator>,
     memory_ports: Vec<Option<MemoryPort>>,
+    /// When each host memory has moved all that it has taken.
+    memory_busy: Vec<Time>,
     lines: memory::LineTable,
     multicast: Multicast<'a>,
     observer: O,
@@ -211,6 +213,7 @@ impl<'a, O: Observer> Packet<'a, O> {
             transactions: Pool::new(),
             regulators: Vec::new(),
             memory_ports,
+            memory_busy: vec![Time::ZERO; fabric.memories.len()],
             lines: memory::LineTable::new(fabric, schedule),
             multicast: Multicast::new(fabric, schedule),
             observer,

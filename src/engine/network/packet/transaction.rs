@@ -1,8 +1,9 @@
 //! Loads, and stores of which somebody is told, while they are under way.
 
-use super::super::{ActorId, Load, NONE, Store};
+use super::super::{ActorId, Load, NONE, Notice, Store};
 use crate::engine::slots::SlotRange;
 use crate::fabric::EndpointId;
+use crate::units::Time;
 
 /// A load (or copied store) that is under way.
 #[derive(Copy, Clone)]
@@ -17,6 +18,8 @@ pub(super) struct Transaction {
     /// Which poll of its actor it is; zero for none.
     pub(super) poll_number: u32,
     pub(super) seen: bool,
+    /// When its last request arrived; of a poll that is on its way back, when its memory was read.
+    pub(super) looked: Time,
     pub(super) cold: bool,
     /// Line of host memory, for single-line requests.
     pub(super) line: u32,
@@ -42,6 +45,7 @@ impl Transaction {
             slots: store.slots,
             poll_number: 0,
             seen: true,
+            looked: Time::ZERO,
             cold: false,
             line: NONE,
             parent: NONE,
@@ -63,6 +67,7 @@ impl Transaction {
             slots: if load.marks.count > 0 { load.marks } else { load.poll },
             poll_number: load.poll_number,
             seen: true,
+            looked: Time::ZERO,
             cold: load.cold,
             line: NONE,
             parent: NONE,
@@ -71,5 +76,12 @@ impl Transaction {
             copies: 0,
             member_stride: 0,
         }
+    }
+
+    /// What the executor is told when all of a load is back.
+    pub(super) fn loaded(self, at: Time) -> Notice {
+        let Transaction { actor, target, looked, poll_number, seen, bytes, .. } = self;
+        let seen = poll_number > 0 && seen;
+        Notice::Loaded { actor, target, at, looked, poll_number, seen, bytes }
     }
 }
