@@ -79,6 +79,9 @@ fn answer(options: &Options) -> crate::error::Result<Experts> {
         let help = "choose a machine with two GPUs or more";
         return Err(Error::request("one GPU holds all experts: nothing is exchanged", help));
     }
+    if let Some((why, help)) = model.experts_fault(gpus.len() as u32) {
+        return Err(Error::request(format!("{} ranks: {why}", gpus.len()), help));
+    }
     let detection = Detection::of(&gpus);
     let setup = Setup::of(&machine.topology, &calibration, &detection, version, settings)?;
     let progress = Progress::new(options.tokens.len());

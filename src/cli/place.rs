@@ -114,6 +114,6 @@ fn asked(options: &PlaceOptions, count: usize) -> Result<(usize, u64)> {
 /// All-reduces of so many ranks on a machine.
 fn plan(topology: Topology, ranks: usize) -> Result<Plan> {
     let scenario = load_scenario("kimi-k25-tp8")?;
-    let scenario = Scenario { tensor_parallel: ranks as u32, ..scenario };
+    let scenario = Scenario { tensor_parallel: ranks as u32, model: None, ..scenario };
     Ok(Plan { topology, scenario, choice: Choice::default() })
 }

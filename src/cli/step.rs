@@ -16,6 +16,8 @@ use crate::sweep::compare::Side;
 use crate::sweep::plan::{Plan, parse_edits};
 use crate::sweep::step::{Compute, StepRow, Steps};
 use crate::topology::Topology;
+use crate::topology::edit::Edit;
+use crate::workload::edit::OF_LAYOUT;
 use crate::workload::model::{Exchange, Layout, Model, Pass, find};
 use crate::workload::{ElementType, Scenario};
 
@@ -31,9 +33,9 @@ pub(super) struct Options {
     /// The model, such as kimi-k2.5, deepseek-v3, glm-5, llama-70b.
     #[arg(long, value_name = "NAME")]
     model: String,
-    /// Ranks that share each layer.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=64))]
-    tp: u32,
+    /// Ranks that share each layer [default: 8].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    tp: Option<u32>,
     /// Stages of layers one after another.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pp: u32,
@@ -43,15 +45,15 @@ pub(super) struct Options {
     /// Attention is data-parallel: what goes round the experts then.
     #[arg(long, value_name = "WAY")]
     dp_attention: Option<Way>,
-    /// Users served at once.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=65_536))]
-    batch: u64,
+    /// Users served at once [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    batch: Option<u64>,
     /// Drafted tokens; left out: what people use with the model; 0: none.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
     drafts: Option<u32>,
-    /// Type of an element on the wire: bf16, fp16, fp32 or fp8.
-    #[arg(long, value_name = "TYPE", default_value = "bf16")]
-    dtype: String,
+    /// Type of an element on the wire: bf16, fp16, fp32 or fp8 [default: bf16].
+    #[arg(long, value_name = "TYPE")]
+    dtype: Option<String>,
     /// Accepted lengths (the verify pass's own token among them) at which tokens a second are told.
     #[arg(long, value_name = "LENGTH,..", value_delimiter = ',', value_parser = positive)]
     accepted: Vec<f64>,
@@ -109,11 +111,11 @@ fn positive(text: &str) -> std::result::Result<f64, String> {
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
     let calibration = load::calibration(&options.machine.constants)?;
     let model = find(&options.model)?;
-    let layout = options.layout(&model)?;
+    let (edits, layout) = options.laid_out(&model)?;
     model.check(&layout)?;
     let topology = load::machine(&options.machine, &calibration)?.topology;
     start_threads(None)?;
-    let asked = Asked { options, calibration, model, layout };
+    let asked = Asked { options, calibration, model, layout, edits };
     let answer = asked.answer(topology)?;
     let text = match options.json {
         true => format!("{:#}\n", serde_json::json!(answer)),
@@ -123,24 +125,61 @@ pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result
     Ok(Outcome::Done)
 }
 
+/// Ranks where nobody says how many.
+const RANKS: u32 = 8;
+
 impl Options {
+    /// The layout, before it is shared out among replicas, as the options alone have it.
     fn layout(&self, model: &Model) -> Result<Layout> {
-        let Some(dtype) = ElementType::from_name(&self.dtype) else {
+        let dtype = self.dtype.as_deref().unwrap_or(ElementType::Bf16.name());
+        let Some(dtype) = ElementType::from_name(dtype) else {
             let names = ElementType::ALL.map(ElementType::name).join(", ");
-            return Err(Error::request(format!("there is no type `{}`", self.dtype), names));
+            return Err(Error::request(format!("there is no type `{dtype}`"), names));
         };
         let usual = model.drafts.as_ref().map_or(0, |drafts| drafts.tokens);
         Ok(Layout {
-            tensor: self.tp,
+            tensor: self.tp.unwrap_or(RANKS),
             pipeline: self.pp,
             data_attention: self.dp_attention.map(|way| match way {
                 Way::Gather => Exchange::Gather,
                 Way::AllToAll => Exchange::AllToAll,
             }),
-            batch: self.batch.div_ceil(u64::from(self.replicas)),
+            batch: self.batch.unwrap_or(1),
             drafts: self.drafts.unwrap_or(usual),
             dtype,
         })
+    }
+
+    /// The edits that are left when those of the layout are done, and the layout of a replica.
+    fn laid_out(&self, model: &Model) -> Result<(Vec<Edit>, Layout)> {
+        let mut layout = self.layout(model)?;
+        let mut left = Vec::new();
+        for edit in parse_edits(&self.what_if)? {
+            let name = edit.name.as_str();
+            let given = match name {
+                "batch" => self.batch.is_some(),
+                "drafts" => self.drafts.is_some(),
+                "dtype" => self.dtype.is_some(),
+                "tp" => self.tp.is_some(),
+                _ => false,
+            };
+            if let Some((_, apply)) = OF_LAYOUT.iter().find(|entry| entry.0 == name) {
+                let before = layout.clone();
+                apply(&mut layout, &edit)?;
+                if given && layout != before {
+                    let why = format!("--{name} says something else");
+                    return Err(edit.refused(why, "leave one out"));
+                }
+            } else if name == "calls" {
+                let help = "--model and --pp say how many layers there are; \
+                            `simulate --scenario FILE --what-if calls=N` takes calls as stated";
+                return Err(edit.refused("a model makes its calls by its layers", help));
+            } else {
+                left.push(edit);
+            }
+        }
+        layout.batch = layout.batch.div_ceil(u64::from(self.replicas));
+        Ok((left, layout))
     }
 }
 
@@ -149,17 +188,27 @@ struct Asked<'a> {
     calibration: Calibration,
     model: Model,
     layout: Layout,
+    /// Of the machine, what goes on beside the calls, and how they are done.
+    edits: Vec<Edit>,
 }
 
 impl Asked<'_> {
     /// A machine with edits, and NCCL and the rest on its first ranks.
-    fn side(&self, topology: Topology, choice: Choice, edits: &[String]) -> Result<Side> {
+    fn side(&self, topology: Topology, choice: Choice, edits: &[Edit]) -> Result<Side> {
         let gpus = topology.gpus().len();
         let wanted = self.layout.tensor * self.layout.pipeline * self.options.replicas;
-        let scenario =
-            Scenario { tensor_parallel: self.layout.tensor, ..load_scenario("kimi-k25-tp8")? };
+        // Its ranks and what goes on beside them count, its steps do not: the model makes the calls.
+        let ranks = self.layout.tensor;
+        let built_in = load_scenario("kimi-k25-tp8")?;
+        let scenario = Scenario { tensor_parallel: ranks, model: None, ..built_in };
         let plan = Plan { topology, scenario, choice };
-        let (plan, _) = plan.edited(&parse_edits(edits)?, &self.calibration)?;
+        let (plan, _) = plan.edited(edits, &self.calibration)?;
+        let named = plan.choice.gpus.len();
+        if let Some(edit) = edits.iter().find(|edit| edit.name == "gpus" && named != ranks as usize)
+        {
+            let why = format!("{named} GPUs are named for TP {ranks}");
+            return Err(edit.refused(why, format!("name {ranks} GPUs, or --tp {named}")));
+        }
         if wanted as usize > plan.topology.gpus().len() {
             return Err(Error::request(
                 format!("this layout wants {wanted} GPUs, {} has {gpus}", plan.topology.name),
@@ -168,7 +217,8 @@ impl Asked<'_> {
         }
         let mut name = plan.topology.name.clone();
         if !edits.is_empty() {
-            name = format!("{name} with {}", edits.join("; "));
+            let words: Vec<String> = edits.iter().map(ToString::to_string).collect();
+            name = format!("{name} with {}", words.join("; "));
         }
         let regimes = !self.options.no_regimes;
         Side::of(&name, plan, &self.calibration, regimes, Fidelity::Packet)
@@ -191,7 +241,7 @@ impl Asked<'_> {
             return Err(Error::request("TP 1 has no calls", "two ranks or more: --tp 2"));
         }
         let (compute, compute_from) = self.compute(&topology)?;
-        let side = self.side(topology, Choice::default(), &options.what_if)?;
+        let side = self.side(topology, Choice::default(), &self.edits)?;
         let steps = self.steps(&side, &self.layout);
         let passes = self.passes();
         let rows = steps.rows(&passes)?;

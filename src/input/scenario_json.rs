@@ -2,7 +2,7 @@
 
 use super::json_error::read_form;
 use super::kinds::SCENARIO;
-use crate::error::{Problem, Result};
+use crate::error::{Error, Problem, Result};
 use crate::suggestion::did_you_mean;
 use crate::workload::{CALLS_MAX, Scenario, size_fault};
 
@@ -35,6 +35,15 @@ fn check(scenario: &Scenario) -> Vec<Problem> {
     if !(1..=RANKS_MAX).contains(&scenario.tensor_parallel) {
         let message = format!("{} ranks are out of range", scenario.tensor_parallel);
         wrong(message, "tensor_parallel".into(), "1 to 1024 ranks, one GPU each");
+    }
+    match scenario.ranks_fault(scenario.tensor_parallel) {
+        Err(Error::Request { message, help }) => wrong(message, "model".into(), &help),
+        Ok(Some((why, help))) => {
+            let message = format!("TP {}: {why}", scenario.tensor_parallel);
+            wrong(message, "tensor_parallel".into(), &help);
+        }
+        // The catalogue itself is sound, which a test holds.
+        Ok(None) | Err(_) => {}
     }
     if scenario.steps.is_empty() {
         wrong("there is no step".into(), "steps".into(), "name at least one step with its calls");

@@ -201,7 +201,10 @@ impl Steps<'_> {
             }
             _ => (options.gpus.clone(), &nccl.ranks),
         };
-        let options = CaseOptions::of(gpus, options.fidelity);
+        let options = CaseOptions {
+            beside: options.beside.clone(),
+            ..CaseOptions::of(gpus, options.fidelity)
+        };
         let taken =
             setup.as_ref().and_then(|setup| call(setup, machine, collective, bytes, &options).ok());
         if let Some((case, options)) = taken {

@@ -1,5 +1,6 @@
 //! Changes of a workload in words: `batch=16`, `drafts=3`, `dtype=fp8`, `calls=61`, `tp=4`.
 
+use super::model::Layout;
 use super::{Beside, CALLS_MAX, ElementType, Scenario, Step, Traffic};
 use crate::error::Result;
 use crate::suggestion::known;
@@ -41,10 +42,60 @@ pub const KINDS: &[Kind<Scenario>] = &[
     Kind { name: "tp", form: "tp=4", what: "ranks that share each layer", apply: tensor_parallel },
 ];
 
+/// How the edits of the calls that a model's layout has of itself change a layout: a model makes its
+/// calls anew, so that nothing of a scenario is to be edited.
+pub const OF_LAYOUT: &[(&str, fn(&mut Layout, &Edit) -> Result<()>)] = &[
+    ("batch", |layout, edit| {
+        layout.batch = users(edit)?;
+        Ok(())
+    }),
+    ("drafts", |layout, edit| {
+        layout.drafts = drafted(edit)? as u32;
+        Ok(())
+    }),
+    ("dtype", |layout, edit| {
+        layout.dtype = element(edit)?;
+        Ok(())
+    }),
+    ("tp", |layout, edit| {
+        layout.tensor = ranks(edit)?;
+        Ok(())
+    }),
+];
+
 /// Largest batch that is no slip of the pen.
 const BATCH_MAX: u64 = 65_536;
 /// Most drafted tokens.
 const DRAFTS_MAX: u64 = 64;
+/// Most ranks.
+const RANKS_MAX: u64 = 1024;
+
+/// What `batch=..` says.
+fn users(edit: &Edit) -> Result<u64> {
+    edit.of_nothing()?;
+    edit.number(1, BATCH_MAX)
+}
+
+/// What `drafts=..` says.
+fn drafted(edit: &Edit) -> Result<u64> {
+    edit.of_nothing()?;
+    edit.number(0, DRAFTS_MAX)
+}
+
+/// What `dtype=..` says.
+fn element(edit: &Edit) -> Result<ElementType> {
+    edit.of_nothing()?;
+    ElementType::from_name(&edit.to).ok_or_else(|| {
+        let names = ElementType::ALL.map(ElementType::name).join(", ");
+        edit.refused(format!("there is no type `{}`", edit.to), names)
+    })
+}
+
+/// What `tp=..` says.
+fn ranks(edit: &Edit) -> Result<u32> {
+    edit.of_nothing()?;
+    Ok(edit.number(2, RANKS_MAX)? as u32)
+}
 
 /// What was reported of a scenario holds for it as it was.
 fn no_longer_reported(scenario: &mut Scenario) {
@@ -53,16 +104,14 @@ fn no_longer_reported(scenario: &mut Scenario) {
 }
 
 fn batch(scenario: &mut Scenario, edit: &Edit) -> Result<String> {
-    edit.of_nothing()?;
-    let users = edit.number(1, BATCH_MAX)?;
+    let users = users(edit)?;
     scenario.steps.iter_mut().for_each(|step| step.bytes *= users);
     no_longer_reported(scenario);
     Ok(format!("{users} users at once"))
 }
 
 fn drafts(scenario: &mut Scenario, edit: &Edit) -> Result<String> {
-    edit.of_nothing()?;
-    let drafts = edit.number(0, DRAFTS_MAX)?;
+    let drafts = drafted(edit)?;
     let Some(one) = scenario.step("decode").map(|step| step.bytes) else {
         return Err(edit.refused("the scenario has no step `decode` of one token", ""));
     };
@@ -76,11 +125,7 @@ fn drafts(scenario: &mut Scenario, edit: &Edit) -> Result<String> {
 }
 
 fn dtype(scenario: &mut Scenario, edit: &Edit) -> Result<String> {
-    edit.of_nothing()?;
-    let Some(after) = ElementType::from_name(&edit.to) else {
-        let names = ElementType::ALL.map(ElementType::name).join(", ");
-        return Err(edit.refused(format!("there is no type `{}`", edit.to), names));
-    };
+    let after = element(edit)?;
     for step in &mut scenario.steps {
         step.bytes = step.bytes / step.dtype.bytes() * after.bytes();
         step.dtype = after;
@@ -130,8 +175,11 @@ fn beside(scenario: &mut Scenario, edit: &Edit) -> Result<String> {
 }
 
 fn tensor_parallel(scenario: &mut Scenario, edit: &Edit) -> Result<String> {
-    edit.of_nothing()?;
-    scenario.tensor_parallel = edit.number(2, 1024)? as u32;
+    let ranks = ranks(edit)?;
+    if let Some((why, help)) = scenario.ranks_fault(ranks)? {
+        return Err(edit.refused(why, help));
+    }
+    scenario.tensor_parallel = ranks;
     no_longer_reported(scenario);
     Ok(format!("{} ranks share each layer", scenario.tensor_parallel))
 }

@@ -11,7 +11,7 @@ pub mod model;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Problem;
+use crate::error::{Problem, Result};
 use crate::units::SIZE_MAX;
 
 pub use arrival::{Arrival, Distribution, Drawn};
@@ -38,6 +38,9 @@ pub struct Scenario {
     pub sources: Vec<String>,
     /// Ranks that share each layer, one GPU each.
     pub tensor_parallel: u32,
+    /// Its model's name in the catalogue, where it has one: the ranks must divide its heads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// The steps, the most frequent first.
     pub steps: Vec<Step>,
     /// Other traffic that goes on while the calls run.
@@ -178,6 +181,15 @@ pub fn size_fault(bytes: u64, path: impl Into<String>) -> Option<Problem> {
 }
 
 impl Scenario {
+    /// Why so many ranks cannot share its layers, and what would do; nothing where it names no model.
+    ///
+    /// # Errors
+    /// When there is no such model.
+    pub fn ranks_fault(&self, ranks: u32) -> Result<Option<(String, String)>> {
+        let Some(name) = &self.model else { return Ok(None) };
+        Ok(model::find(name)?.heads_fault(ranks))
+    }
+
     /// The step of this name.
     pub fn step(&self, name: &str) -> Option<&Step> {
         self.steps.iter().find(|step| step.name == name)

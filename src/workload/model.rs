@@ -178,22 +178,42 @@ impl Model {
         Ok((experts.count, used))
     }
 
+    /// Why so many ranks cannot share its attention, and what would do.
+    pub fn heads_fault(&self, ranks: u32) -> Option<(String, String)> {
+        self.heads.and_then(|heads| self.shared_fault(ranks, heads, "attention heads"))
+    }
+
+    /// Why so many ranks cannot share its experts, and what would do: kernels give each rank equally
+    /// many.
+    pub fn experts_fault(&self, ranks: u32) -> Option<(String, String)> {
+        let count = self.experts.as_ref()?.count;
+        self.shared_fault(ranks, count, "experts")
+    }
+
+    fn shared_fault(&self, ranks: u32, count: u32, what: &str) -> Option<(String, String)> {
+        let divides = |ranks: &u32| *ranks > 0 && count.is_multiple_of(*ranks);
+        let fits: Vec<String> = (2..=16).filter(divides).map(|n| n.to_string()).collect();
+        let fault = || {
+            let why = format!("{} has {count} {what}", self.title);
+            (why, format!("ranks must divide them: {}", fits.join(", ")))
+        };
+        (!divides(&ranks)).then(fault)
+    }
+
     /// What cannot be laid out so.
     ///
     /// # Errors
     /// Ranks that do not divide the heads, more stages than layers, experts that there are not.
     pub fn check(&self, layout: &Layout) -> Result<()> {
         let Layout { tensor, pipeline, .. } = *layout;
-        if let Some(heads) = self.heads
-            && heads % tensor != 0
-            && layout.data_attention.is_none()
-        {
-            let fits: Vec<String> =
-                (2..=16).filter(|n| heads % n == 0).map(|n: u32| n.to_string()).collect();
-            return Err(Error::request(
-                format!("TP {tensor}: {} has {heads} attention heads", self.title),
-                format!("ranks must divide them: {}", fits.join(", ")),
-            ));
+        let fault = match layout.data_attention {
+            None => self.heads_fault(tensor),
+            // The gather brings every token to every rank, whatever its experts.
+            Some(Exchange::Gather) => None,
+            Some(Exchange::AllToAll) => self.experts_fault(tensor),
+        };
+        if let Some((why, help)) = fault {
+            return Err(Error::request(format!("TP {tensor}: {why}"), help));
         }
         if pipeline == 0 || pipeline > self.layers {
             return Err(Error::request(

@@ -39,7 +39,7 @@ pub(crate) fn simulate_with(arguments: &[&str], input: &[u8]) -> Run {
 }
 
 #[track_caller]
-fn refused(arguments: &[&str], parts: &[&str]) {
+pub(crate) fn refused(arguments: &[&str], parts: &[&str]) {
     let run = simulate(arguments);
     assert_eq!(run.code, 2, "{arguments:?}\n{}", run.err);
     assert_eq!(run.out, "", "{arguments:?}");

@@ -14,6 +14,7 @@ mod cli;
 mod constants;
 mod docs;
 mod edits;
+mod flags;
 mod grids;
 mod inputs;
 mod invariants;

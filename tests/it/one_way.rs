@@ -49,6 +49,7 @@ fn side(machine: &str, edits: &str) -> Side {
     let calibration = calibration();
     let scenario = collsim::workload::Scenario {
         tensor_parallel: 2,
+        model: None,
         ..load_scenario("kimi-k25-tp8").expect("")
     };
     let plan = Plan { topology: topology(machine), scenario, choice: Choice::default() };

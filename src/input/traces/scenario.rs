@@ -60,6 +60,7 @@ pub fn import(traces: Vec<Trace>, stated: &Import) -> Result<(Scenario, Vec<Stri
         title: format!("{} calls of {ranks} ranks", first.len()),
         sources: all.sources,
         tensor_parallel: ranks,
+        model: None,
         steps,
         beside: Vec::new(),
         reported_on: None,
