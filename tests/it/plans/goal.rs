@@ -73,6 +73,11 @@ fn what_makes_no_sense_is_refused_with_its_place() {
     refused(&PING.replace("from 1 tag 7", "from 1 tag -1"), &["any tag"]);
     refused(&PING.replace("back requires out", "back requires oute"), &["the label `oute`"]);
     refused(&PING.replace("calc 5000", "calk 5000"), &["`calk 5000` is no statement", "plan:13:3"]);
+    let long = format!("calc {}", 1u64 << 49);
+    let sum = PING.replace("calc 100\n", &format!("{long}\n")).replace("calc 5000", &long);
+    assert!(us(&PING.replace("calc 5000", &long)) > 5e11);
+    let more = sum.replace("  answer requires", "  more: calc 1\n  answer requires");
+    refused(&more, &["the file computes 1125899906842625 ns up to here", "plan:16:14", "13 days"]);
     refused(&PING.replace("rank 1 {", "rank 0 {"), &["a message to itself"]);
     refused(PING.trim_end().trim_end_matches('}'), &["rank 1 has no end", "is the file whole?"]);
     refused(

@@ -25,6 +25,8 @@ const MESSAGE_MAX: u64 = crate::algorithm::BYTES_MAX;
 const RANKS_MAX: u64 = 64;
 /// Steps at most.
 const STEPS_MAX: usize = 1 << 20;
+/// Longest time to compute, and most of a file together, ns.
+const COMPUTE_MAX: u64 = 1 << 50;
 
 fn sniff(text: &str) -> bool {
     let first = Words::new(text).find(|word| word.text != "\n");
@@ -124,10 +126,12 @@ struct Reader<'a> {
     problems: Vec<Problem>,
     ranks: Vec<Option<Rank<'a>>>,
     steps: usize,
+    /// All computing so far, ns.
+    computed: u64,
 }
 
 fn read(file: &str, text: &str) -> Result<Plan> {
-    let mut reader = Reader { problems: Vec::new(), ranks: Vec::new(), steps: 0 };
+    let mut reader = Reader { problems: Vec::new(), ranks: Vec::new(), steps: 0, computed: 0 };
     reader.file(text);
     let gpus = if reader.problems.is_empty() { reader.gpus() } else { Vec::new() };
     if !reader.problems.is_empty() {
@@ -235,7 +239,7 @@ impl<'a> Reader<'a> {
         let act = match &words[..] {
             [a, "requires", b] => return self.order((a, b), rest, found, true),
             [a, "irequires", b] => return self.order((a, b), rest, found, false),
-            ["calc", _, ..] => self.number(&rest[1], 1 << 50).map(Act::Compute),
+            ["calc", _, ..] => self.computing(&rest[1]).map(Act::Compute),
             ["send", _, "to", _, ..] | ["recv", _, "from", _, ..] => self.message(rest, rank),
             _ => {
                 let help =
@@ -266,6 +270,20 @@ impl<'a> Reader<'a> {
             self.wrong(word.span(), message, "");
         }
         number
+    }
+
+    /// A time to compute. All of the file may have to pass one after another, so that their sum is
+    /// bounded: the engine counts picoseconds in 64 bits.
+    fn computing(&mut self, word: &Word) -> Option<u64> {
+        let ns = self.number(word, COMPUTE_MAX)?;
+        let within = self.computed <= COMPUTE_MAX;
+        self.computed = self.computed.saturating_add(ns);
+        if within && self.computed > COMPUTE_MAX {
+            let message = format!("the file computes {} ns up to here", self.computed);
+            let help = format!("all `calc` of a file together: up to {COMPUTE_MAX} ns, 13 days");
+            self.wrong(word.span(), message, &help);
+        }
+        Some(ns)
     }
 
     fn message(&mut self, rest: &[Word<'a>], own: u32) -> Option<Act> {
