@@ -68,6 +68,22 @@ impl Time {
     }
 }
 
+/// Whether a file or a person can mean so long a time, us: finite, not negative, up to eleven days.
+pub fn is_time_us(us: f64) -> bool {
+    (0.0..=1e12).contains(&us)
+}
+
+/// The times of [`is_time_us`], in words.
+pub const TIMES_US: &str = "times are 0 to 1e12 us, eleven days";
+
+/// Whether a file or a person can mean so high a rate, GB/s: a kilobyte to a petabyte a second.
+pub fn is_rate_gb_per_s(rate: f64) -> bool {
+    (1e-6..=1e6).contains(&rate)
+}
+
+/// The rates of [`is_rate_gb_per_s`], in words.
+pub const RATES_GB_PER_S: &str = "rates are 1e-6 to 1e6 GB/s";
+
 impl Add for Time {
     type Output = Time;
     fn add(self, other: Time) -> Time {

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use clap::Args;
 
-use super::output::{Failure, Outcome, Output, pretty};
+use super::output::{Failure, Outcome, Output};
 use super::traces::Files;
+use crate::input::scenario_json;
 use crate::input::traces::{Import, import};
 use crate::units::parse_size;
 
@@ -44,9 +45,10 @@ pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result
         steps: options.steps,
     };
     let (scenario, notes) = import(traces, &stated)?;
+    let text = scenario_json::write(&scenario)?;
     for note in notes {
         output.note(&note)?;
     }
-    output.plain(&pretty(&scenario)?, options.out.as_deref())?;
+    output.plain(&text, options.out.as_deref())?;
     Ok(Outcome::Done)
 }

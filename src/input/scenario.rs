@@ -8,9 +8,6 @@ use crate::error::{Error, Result};
 use crate::suggestion::known;
 use crate::workload::Scenario;
 
-/// Largest scenario file read, in bytes.
-const LIMIT: u64 = 1 << 20;
-
 /// All of them; the first is the default.
 pub const SCENARIOS: &[Embedded] = embedded![
     "scenarios":
@@ -43,7 +40,7 @@ pub fn load_scenario(name_or_path: &str) -> Result<Scenario> {
             if let Some(imported) = traces::scenario_of(name_or_path) {
                 return imported;
             }
-            let text = read_text(name_or_path, LIMIT, "a scenario is a few lines")?;
+            let text = read_text(name_or_path, scenario_json::LIMIT, "a scenario is a few lines")?;
             scenario_json::parse(name_or_path, &text)
         }
         _ => Err(Error::Read {

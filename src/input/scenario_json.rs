@@ -10,6 +10,8 @@ use crate::workload::{CALLS_MAX, Scenario, size_fault};
 const SCHEMA_VERSION: u32 = 1;
 /// Most ranks of a scenario.
 const RANKS_MAX: u32 = 1024;
+/// Largest scenario file read, in bytes.
+pub(super) const LIMIT: u64 = 1 << 20;
 /// More tokens a second, or milliseconds a pass, than anyone reports.
 const REPORTED_MAX: f64 = 1e6;
 
@@ -25,6 +27,36 @@ pub fn parse(file: &str, text: &str) -> Result<Scenario> {
         |scenario: &Scenario| scenario.schema_version,
         check,
     )
+}
+
+/// Writes a scenario that [`parse`] reads again.
+///
+/// # Errors
+/// [`Error::Request`] with the first thing that is wrong in it, and when it is too long to be read.
+pub fn write(scenario: &Scenario) -> Result<String> {
+    sound(scenario)?;
+    let text = serde_json::to_string_pretty(scenario).unwrap_or_default() + "\n";
+    if text.len() as u64 > LIMIT {
+        let (kinds, mib) = (scenario.steps.len(), text.len() as f64 / f64::from(1 << 20));
+        return Err(Error::request(
+            format!("the scenario of {kinds} kinds of calls has {mib:.1} MiB, and 1 MiB is read"),
+            "cut the trace to a few steps of the model",
+        ));
+    }
+    Ok(text)
+}
+
+/// That a scenario that was no file is one that could be.
+///
+/// # Errors
+/// [`Error::Request`] with the first thing that is wrong in it.
+pub(super) fn sound(scenario: &Scenario) -> Result<()> {
+    match check(scenario).into_iter().next() {
+        None => Ok(()),
+        Some(Problem { message, path, help, .. }) => {
+            Err(Error::request(format!("no scenario can be made of this: {path}: {message}"), help))
+        }
+    }
 }
 
 fn check(scenario: &Scenario) -> Vec<Problem> {

@@ -28,6 +28,7 @@ use super::kinds::kind;
 use super::read::{mark, open};
 use super::utf16::{self, Narrowed};
 use crate::error::{Error, Result};
+use crate::units::{TIMES_US, is_time_us};
 use crate::workload::{Collective, Scenario};
 
 pub use scenario::{Import, import};
@@ -126,6 +127,24 @@ impl Trace {
         all
     }
 
+    /// Drops the times of calls that no clock tells: the calls were made all the same.
+    fn drop_impossible_times(&mut self) {
+        let mut dropped = 0_u64;
+        for call in &mut self.calls {
+            let start = call.start_us.filter(|us| us.abs() <= START_MAX_US);
+            let stay = call.duration_us.filter(|us| is_time_us(*us));
+            if (start, stay) != (call.start_us, call.duration_us) {
+                dropped += 1;
+                (call.start_us, call.duration_us) = (start, stay);
+            }
+        }
+        if dropped > 0 {
+            self.warn(format!(
+                "{dropped} calls start or last as no call can, and are taken without that time: {TIMES_US}"
+            ));
+        }
+    }
+
     /// Counts what is no call that can be kept.
     fn leave_out(&mut self, what: impl Into<String>, count: u64) {
         let what = what.into();
@@ -149,6 +168,9 @@ impl Trace {
     }
 }
 
+/// Furthest start of a call from zero, us: where zero is, each clock has its own, and some writers put
+/// nanoseconds since 1970 there.
+const START_MAX_US: f64 = 1e19;
 /// More facts than anyone reads.
 const FACTS_MAX: usize = 200;
 /// How much of a file is looked at to recognise it, bytes.
@@ -236,6 +258,7 @@ pub fn read_from(
         Trace { sources: vec![format!("{file} ({})", format.title)], ..Trace::default() };
     let mut whole = BufReader::with_capacity(1 << 18, io::Cursor::new(head).chain(stream));
     (format.read)(file, &mut whole, &mut trace)?;
+    trace.drop_impossible_times();
     Ok(trace)
 }
 

@@ -39,7 +39,8 @@ mod database {
     use std::collections::{BTreeMap, BTreeSet};
     use std::path::Path;
 
-    use rusqlite::{Connection, OpenFlags};
+    use rusqlite::types::ValueRef;
+    use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 
     use crate::error::{Error, Result};
     use crate::input::traces::{Call, Trace, failure, names};
@@ -77,7 +78,7 @@ mod database {
             let help = "was it exported by nsys, and CUDA traced: nsys profile -t cuda,nvtx?";
             return Err(failure(file, format!("it has no table {KERNELS} with its texts"), help));
         }
-        let names = collectives(&base).map_err(wrong)?;
+        let names = collectives(&base, trace).map_err(wrong)?;
         let processes = kernels(&base, &names, trace).map_err(wrong)?;
         let sizes = match tables.contains(RANGES) {
             true => sizes(&base).map_err(wrong)?,
@@ -88,7 +89,11 @@ mod database {
     }
 
     fn damaged(file: &str, error: &rusqlite::Error) -> Error {
-        let help = "is it whole, and made by `nsys export --type sqlite`?";
+        let busy = [ErrorCode::DatabaseBusy, ErrorCode::DatabaseLocked];
+        let help = match error.sqlite_error_code().is_some_and(|code| busy.contains(&code)) {
+            true => "another program has it open for writing: wait for its end, or copy the file",
+            false => "is it whole, and made by `nsys export --type sqlite`?",
+        };
         failure(file, format!("SQLite cannot read it: {error}"), help)
     }
 
@@ -105,15 +110,37 @@ mod database {
         Ok(names.iter().find(|name| found.contains(**name)).map(|name| (*name).to_owned()))
     }
 
+    /// A whole number; nothing where something else stands: SQLite holds no column to a type.
+    fn number(row: &Row, at: usize) -> Option<i64> {
+        match row.get_ref(at) {
+            Ok(ValueRef::Integer(number)) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// A text, what is no UTF-8 in it replaced; nothing where something else stands.
+    fn text(row: &Row, at: usize) -> Option<String> {
+        match row.get_ref(at) {
+            Ok(ValueRef::Text(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            _ => None,
+        }
+    }
+
     /// Names of kernels that are collectives, by their numbers.
-    fn collectives(base: &Connection) -> Sql<BTreeMap<i64, (Collective, String)>> {
+    fn collectives(
+        base: &Connection,
+        trace: &mut Trace,
+    ) -> Sql<BTreeMap<i64, (Collective, String)>> {
         let mut query = base.prepare(&format!("SELECT id, value FROM {TEXTS}"))?;
         let mut rows = query.query([])?;
         let mut found = BTreeMap::new();
         while let Some(row) = rows.next()? {
-            let name: String = row.get(1)?;
+            let Some((id, name)) = number(row, 0).zip(text(row, 1)) else {
+                trace.leave_out(format!("rows of {TEXTS} without a number and a text"), 1);
+                continue;
+            };
             if let Some(collective) = names::of_kernel(&name) {
-                found.insert(row.get(0)?, (collective, name));
+                found.insert(id, (collective, name));
             }
         }
         Ok(found)
@@ -130,18 +157,22 @@ mod database {
         let process = column(base, KERNELS, &["globalPid"])?;
         let (name, process) =
             (name.unwrap_or_else(|| "NULL".into()), process.unwrap_or_else(|| "0".into()));
-        let text = format!("SELECT start, end, deviceId, {process}, {name} FROM {KERNELS}");
-        let mut query = base.prepare(&text)?;
+        let wanted = format!("SELECT start, end, deviceId, {process}, {name} FROM {KERNELS}");
+        let mut query = base.prepare(&wanted)?;
         let mut rows = query.query([])?;
         let (mut places, mut others) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
-            let known = row.get::<_, Option<i64>>(4)?.and_then(|id| names.get(&id));
+            let known = number(row, 4).and_then(|id| names.get(&id));
             let Some((collective, kernel)) = known else {
                 others += 1;
                 continue;
             };
-            let (start, end): (i64, i64) = (row.get(0)?, row.get(1)?);
-            places.push((row.get::<_, i64>(3)?, row.get::<_, i64>(2)?));
+            let [start, end, device, process] = [0, 1, 2, 3].map(|at| number(row, at));
+            let (Some(start), Some(end), Some(device)) = (start, end, device) else {
+                trace.leave_out(format!("rows of {KERNELS} without start, end or GPU"), 1);
+                continue;
+            };
+            places.push((process.unwrap_or(0), device));
             trace.calls.push(Call {
                 rank: 0,
                 collective: *collective,
@@ -149,7 +180,7 @@ mod database {
                 dtype: names::type_of_kernel(kernel).to_owned(),
                 ranks: None,
                 start_us: Some(start as f64 / 1e3),
-                duration_us: Some(end.saturating_sub(start).max(0) as f64 / 1e3),
+                duration_us: Some(end.saturating_sub(start) as f64 / 1e3),
                 by: kernel.clone(),
             });
         }
@@ -159,15 +190,19 @@ mod database {
         let of: BTreeSet<(i64, i64)> = places.iter().copied().collect();
         let devices: BTreeSet<i64> = of.iter().map(|place| place.1).collect();
         let order: Vec<(i64, i64)> = of.into_iter().collect();
-        let apart = order.len() > devices.len();
-        if apart {
+        let alike = order.len() > devices.len();
+        if alike {
             trace.warn(
                 "several processes number their GPUs alike: ranks are in the order of processes",
             );
         }
+        let no_numbers = devices.iter().any(|device| *device < 0);
+        if no_numbers {
+            trace.warn("GPUs have numbers below 0: ranks are in the order of processes and GPUs");
+        }
         for (call, place) in trace.calls.iter_mut().zip(&places) {
-            let index = order.binary_search(place).unwrap_or(0) as u64;
-            call.rank = if apart { index } else { u64::try_from(place.1).unwrap_or(0) };
+            let number = u64::try_from(place.1).ok().filter(|_| !alike && !no_numbers);
+            call.rank = number.unwrap_or(order.binary_search(place).unwrap_or(0) as u64);
         }
         Ok(places.into_iter().map(|place| place.0).collect())
     }
@@ -177,19 +212,19 @@ mod database {
 
     fn sizes(base: &Connection) -> Sql<Sizes> {
         let Some(json) = column(base, RANGES, &["jsonText"])? else { return Ok(Sizes::new()) };
-        let text = format!(
+        let wanted = format!(
             "SELECT COALESCE(n.text, s.value), n.{json}, n.globalTid FROM {RANGES} n \
              LEFT JOIN {TEXTS} s ON s.id = n.textId ORDER BY n.start"
         );
-        let mut query = base.prepare(&text)?;
+        let mut query = base.prepare(&wanted)?;
         let mut rows = query.query([])?;
         let mut sizes = Sizes::new();
         while let Some(row) = rows.next()? {
-            let name: Option<String> = row.get(0)?;
+            let name = text(row, 0);
             let name = name.as_deref().and_then(|name| name.strip_prefix("nccl"));
             let Some(collective) = name.and_then(names::collective) else { continue };
-            let told: Option<String> = row.get(1)?;
-            let thread: i64 = row.get::<_, Option<i64>>(2)?.unwrap_or(0);
+            let told = text(row, 1);
+            let thread = number(row, 2).unwrap_or(0);
             let process = thread >> THREAD_BITS << THREAD_BITS;
             let size = told.and_then(|text| size(&serde_json::from_str(&text).ok()?));
             sizes.entry((process, collective)).or_default().push(size);

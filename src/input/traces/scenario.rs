@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::scenario_json::sound;
 use super::summary::kinds;
 use super::{Call, Trace, names};
 use crate::error::{Error, Result};
@@ -52,7 +53,8 @@ pub fn import(traces: Vec<Trace>, stated: &Import) -> Result<(Scenario, Vec<Stri
     let ranks = ranks(&all, group, stated)?;
     let by_rank = by_rank(&all.calls);
     let first = by_rank.values().next().cloned().unwrap_or_default();
-    let steps = steps(&first, &by_rank, stated, &mut notes)?;
+    let mut steps = steps(&first, &by_rank, stated, &mut notes)?;
+    readable_arrivals(&mut steps, ranks, &mut notes);
     let scenario = Scenario {
         schema: Some("scenario.schema.json".to_owned()),
         schema_version: 1,
@@ -66,6 +68,7 @@ pub fn import(traces: Vec<Trace>, stated: &Import) -> Result<(Scenario, Vec<Stri
         reported_on: None,
         reported: Vec::new(),
     };
+    sound(&scenario)?;
     notes.extend(waiting(&by_rank));
     Ok((scenario, notes))
 }
@@ -238,6 +241,17 @@ fn arrival(by_rank: &BTreeMap<u64, Vec<Call>>, wanted: Key, stated: &Import) -> 
     let calls = ranks.iter().map(Vec::len).min().filter(|calls| *calls > 0)?;
     let of_call = |call: usize| ranks.iter().map(|gaps| (gaps[call] * 1e3).round() / 1e3).collect();
     Some(Arrival::ListedUs((0..calls).map(of_call).collect()))
+}
+
+/// Leaves out arrivals that a scenario of so many ranks cannot have, such as those of some ranks only.
+fn readable_arrivals(steps: &mut [Step], ranks: u32, notes: &mut Vec<String>) {
+    for step in steps {
+        if let Some(fault) = step.arrival.as_ref().and_then(|arrival| arrival.fault(ranks)) {
+            step.arrival = None;
+            let name = &step.name;
+            notes.push(format!("when ranks come to {name} is left out, since {fault}"));
+        }
+    }
 }
 
 /// Of each call the shortest stay of a rank is its moving; the rest of the others is waiting.

@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::Record;
 use super::read::{About, Sink};
 use crate::error::{Error, Problem, Result, Span};
+use crate::units::{RATES_GB_PER_S, TIMES_US, is_rate_gb_per_s, is_time_us};
 
 /// A kind of log.
 pub struct LogFormat {
@@ -77,6 +78,15 @@ impl Reading {
         value: (f64, &'static str),
     ) {
         let place = self.place(line);
+        let (figure, unit) = value;
+        let impossible = match unit {
+            "us" => (!is_time_us(figure)).then_some(TIMES_US),
+            // Of zero the sink says what it means.
+            _ => (figure != 0.0 && !is_rate_gb_per_s(figure)).then_some(RATES_GB_PER_S),
+        };
+        if let Some(reason) = impossible {
+            return self.sink.skip_at(place, reason);
+        }
         self.sink.add_at(&place, about, run, 0, value);
     }
 

@@ -3,6 +3,7 @@
 use super::{Reading, about};
 use crate::measurement::{Launches, NcclCall, Run, large};
 use crate::schedule::Collective;
+use crate::units::SIZE_MAX;
 
 /// A mean of so few calls holds the start of the first.
 const FEW_CALLS: u32 = 5;
@@ -153,6 +154,7 @@ impl Test {
             false => self.gpus.clone(),
         };
         for row in &self.rows {
+            let reason = reason.or((row.bytes > SIZE_MAX).then_some("sizes are up to 1024G"));
             if let Some(reason) = reason {
                 reading.skip(row.line, reason);
                 continue;

@@ -154,3 +154,30 @@ fn nvbandwidth_as_json_says_what_its_text_says() {
             .any(|warning| warning.contains("(multicast): no bandwidths, status `Waived`"))
     );
 }
+
+/// Rates that no wire has, in every program's form.
+#[test]
+fn impossible_rates_are_left_out_and_told() {
+    let seeds = [
+        (include_str!("../../fuzz/seeds/nvbandwidth.txt"), "55.20", "1e300"),
+        (include_str!("../../fuzz/seeds/nvbandwidth.json"), "\"55.20\"", "\"1e-300\""),
+        (include_str!("../../fuzz/seeds/simpleP2P.txt"), "49.41", "-49.41"),
+        (include_str!("../../fuzz/seeds/p2p.txt"), "50.2", "1e7"),
+        (include_str!("../../fuzz/seeds/nccl-tests.txt"), "-1 10.0", "-1 1e300"),
+    ];
+    for (text, from, to) in seeds {
+        // Of one GPU nothing is kept.
+        let text = &text.replace("#  Rank  0 Group  0 Pid 1 on a device  0 [0x1b] H200\n", "");
+        assert!(text.contains(from), "{from}");
+        let (sound, odd) = (log("run", text), log("run", &text.replace(from, to)));
+        let count = |log: &collsim::measurement::logs::Log| log.record.observations.len();
+        let rows = |log: &collsim::measurement::logs::Log| {
+            log.record.observations.iter().map(|one| one.measured).collect::<Vec<f64>>()
+        };
+        assert_ne!(rows(&sound), rows(&odd), "{from}");
+        assert!(count(&odd) <= count(&sound), "{from}");
+        let why = reasons(&odd);
+        let told = why.iter().any(|why| why.contains("rates are") || why.contains("times are"));
+        assert!(told, "{from}: {why:?}");
+    }
+}

@@ -4,6 +4,7 @@ mod kineto;
 mod logs;
 mod nsys;
 mod show;
+mod times;
 
 use collsim::error::{Error, Result};
 use collsim::input::render;

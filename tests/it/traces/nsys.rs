@@ -146,6 +146,39 @@ mod with {
         assert!(piped.code == 2 && piped.err.contains("not a pipe"), "{}", piped.err);
     }
 
+    /// SQLite holds no column to a type: a value of another one costs its row, not the file.
+    #[test]
+    fn rows_of_other_types_are_left_out_and_counted() {
+        let tables = TABLES.replace(" TEXT NOT NULL", "").replace(" NOT NULL", "");
+        let sound = tables + &kernel(1_000, 21_000, 0, PROCESSES[0], 1);
+        let left_out = |sql: &str, what: &str| {
+            let trace = read("types", &(sound.clone() + sql)).expect("a trace");
+            assert_eq!((trace.calls.len(), trace.left_out.get(what)), (1, Some(&1)), "{sql}");
+        };
+        for value in ["NULL", "x'fffe'", "5"] {
+            let sql = format!("INSERT INTO StringIds VALUES (9, {value});");
+            left_out(&sql, "rows of StringIds without a number and a text");
+        }
+        for null in ["NULL, 5, 0", "5, NULL, 0", "5, 9, NULL"] {
+            let process = PROCESSES[0];
+            let sql = format!(
+                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({null}, 7, {process}, 1, 4, 1);"
+            );
+            let what = "rows of CUPTI_ACTIVITY_KIND_KERNEL without start, end or GPU";
+            left_out(&sql, what);
+        }
+        let bad = "INSERT INTO StringIds VALUES (9, CAST(x'ff41' AS TEXT));";
+        assert_eq!(read("utf", &(sound.clone() + bad)).expect("a trace").calls.len(), 1);
+        // Two GPUs without numbers are two, and a call that ends before it begins has no time.
+        let odd = sound + &kernel(9, 5, -1, PROCESSES[0], 1) + &kernel(5, 9, -2, PROCESSES[0], 1);
+        let trace = read("odd", &odd).expect("a trace");
+        let ranks: std::collections::BTreeSet<u64> =
+            trace.calls.iter().map(|call| call.rank).collect();
+        assert_eq!((ranks.len(), trace.calls[1].duration_us), (3, None));
+        holds(&trace.warnings, "numbers below 0");
+        holds(&trace.warnings, "1 calls start or last as no call can");
+    }
+
     #[test]
     fn the_program_shows_one() {
         let file = seed();
