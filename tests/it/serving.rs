@@ -332,7 +332,7 @@ fn versions_are_compared_part_by_part() {
     assert!(version("0.11.1") > version("0.11") && version("1") > version("0.99.9"));
     assert_eq!(version("0.33.0").to_string(), "0.33");
     let dispatch = ask("vllm 0.40", &facts("rtxpro6000x8", 8), 14_336, "bf16");
-    assert_eq!(dispatch.notes, ["the rules were read in vLLM 0.11 to 0.33; 0.40 may differ"]);
+    assert_eq!(dispatch.notes, ["vLLM 0.40 was not read: the rules of 0.33 are taken, unchecked"]);
 }
 
 /// Machine, GPUs, engine and candidate whose refusals a person reads.

@@ -148,12 +148,18 @@ impl Rules {
             Some(text) => Version::parse(text)?,
             None => engine.version.clone(),
         };
+        if version < engine.oldest {
+            return Err(Error::request(
+                format!("no rules of {} {version} were read", engine.title),
+                format!("they were read in {} to {}", engine.oldest, engine.version),
+            ));
+        }
         let settings = Settings::read(engine, &version, query.settings)?;
         let mut notes = Vec::new();
-        if version < engine.oldest || version > engine.version {
+        if version > engine.version {
             notes.push(format!(
-                "the rules were read in {} {} to {}; {version} may differ",
-                engine.title, engine.oldest, engine.version
+                "{} {version} was not read: the rules of {} are taken, unchecked",
+                engine.title, engine.version
             ));
         }
         let call = Call { engine, version: &version, settings: &settings, facts, query };
