@@ -27,6 +27,7 @@ impl Kind {
 const MACHINE: &str = "`simulate --topo FILE`";
 const LOG: &str = "`simulate check --measured FILE --topo MACHINE`";
 const TRACE: &str = "`simulate import FILE`";
+const FACTS: &str = "`simulate trace show FILE`";
 const PLAN: &str = "`simulate schedule FILE --topo MACHINE`";
 
 /// A form of our own: what people call it, a key that no other form has, and the command.
@@ -86,7 +87,11 @@ pub fn kind(text: &str) -> Option<Kind> {
     of(formats::recognise(head).map(|format| format.title), MACHINE)
         .or_else(|| of(plans::recognise(head).map(|format| format.title), PLAN))
         .or_else(|| of(logs::recognise(head).first().map(|format| format.title), LOG))
-        .or_else(|| of(traces::recognise(head).map(|format| format.title), TRACE))
+        .or_else(|| {
+            let format = traces::recognise(head)?;
+            let command = if format.tells_calls { TRACE } else { FACTS };
+            Some(Kind { title: format.title, command })
+        })
 }
 
 /// The error of a reader that a text of another kind was given to; `what` says what it is not. `None` of

@@ -13,6 +13,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "chakra",
     title: "a Chakra trace in JSON",
     sniff: |head| head.trim_start().starts_with('{') && head.contains("\"workload_graph\""),
+    tells_calls: true,
     read,
 };
 

@@ -8,8 +8,13 @@ use super::{Trace, TraceFormat, chakra, failure};
 use crate::error::Result;
 
 /// The format.
-pub(super) const FORMAT: TraceFormat =
-    TraceFormat { name: "chakra-et", title: "a Chakra trace in protobuf", sniff, read };
+pub(super) const FORMAT: TraceFormat = TraceFormat {
+    name: "chakra-et",
+    title: "a Chakra trace in protobuf",
+    sniff,
+    tells_calls: true,
+    read,
+};
 
 /// Longest message, bytes: a node holds shapes and names.
 const MESSAGE_MAX: u64 = 64 << 20;

@@ -14,6 +14,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
         let json = head.trim_start().starts_with('{');
         !json && ["vllm", "sglang", "vLLM", "SGLang"].iter().any(|name| head.contains(name))
     },
+    tells_calls: false,
     read,
 };
 

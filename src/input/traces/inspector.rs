@@ -12,6 +12,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "inspector",
     title: "NCCL Inspector's JSON lines",
     sniff: |head| head.contains("\"coll_perf\"") && head.contains("\"coll_sn\""),
+    tells_calls: true,
     read,
 };
 

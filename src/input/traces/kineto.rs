@@ -14,6 +14,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "kineto",
     title: "a trace of the torch profiler",
     sniff: |head| head.trim_start().starts_with('{') && head.contains("\"traceEvents\""),
+    tells_calls: true,
     read,
 };
 

@@ -42,6 +42,8 @@ pub struct TraceFormat {
     pub title: &'static str,
     /// Whether a text that starts so is one.
     pub sniff: fn(&str) -> bool,
+    /// Whether it may hold calls, and not circumstances only.
+    pub tells_calls: bool,
     /// Reads the whole stream; the first argument names it in errors.
     read: fn(&str, &mut dyn BufRead, &mut Trace) -> Result<()>,
 }
@@ -209,8 +211,20 @@ pub fn scenario_of(file: &str) -> Option<Result<Scenario>> {
     let read = read_trace(file, None, &|_| ());
     Some(
         read.and_then(|trace| import(vec![trace], &Import { name, ..Import::default() }))
-            .map(|both| both.0),
+            .map(|both| both.0)
+            .map_err(|error| by_import(file, error)),
     )
+}
+
+/// Flags that an error of [`import`] advises are flags of the command that imports.
+fn by_import(file: &str, error: Error) -> Error {
+    match error {
+        Error::Request { message, help } if help.contains("--") => {
+            let first = format!("`simulate import {file} -o FILE.json` makes a scenario of it");
+            Error::request(message, format!("{first}; {help}"))
+        }
+        other => other,
+    }
 }
 
 /// The start of a text that may be packed; a packed one breaks off, which is no matter.

@@ -9,8 +9,13 @@ use crate::error::Result;
 use crate::measurement::logs::nccl_lines;
 
 /// The format.
-pub(super) const FORMAT: TraceFormat =
-    TraceFormat { name: "nccl-log", title: "a log of NCCL", sniff: nccl_lines::in_text, read };
+pub(super) const FORMAT: TraceFormat = TraceFormat {
+    name: "nccl-log",
+    title: "a log of NCCL",
+    sniff: nccl_lines::in_text,
+    tells_calls: true,
+    read,
+};
 
 /// What the log says of communicators and transports.
 #[derive(Default)]

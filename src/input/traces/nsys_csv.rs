@@ -6,8 +6,13 @@ use super::{Call, Trace, TraceFormat, failure, names};
 use crate::error::Result;
 
 /// The format.
-pub(super) const FORMAT: TraceFormat =
-    TraceFormat { name: "nsys", title: "nsys stats (cuda_gpu_trace) as CSV", sniff, read };
+pub(super) const FORMAT: TraceFormat = TraceFormat {
+    name: "nsys",
+    title: "nsys stats (cuda_gpu_trace) as CSV",
+    sniff,
+    tells_calls: true,
+    read,
+};
 
 fn sniff(head: &str) -> bool {
     head.lines().any(|line| {

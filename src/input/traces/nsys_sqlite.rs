@@ -16,6 +16,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "nsys-sqlite",
     title: "an nsys export as SQLite",
     sniff: |head| head.starts_with("SQLite format 3\0"),
+    tells_calls: true,
     read,
 };
 

@@ -14,6 +14,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "collsim",
     title: "a trace that collsim recorded",
     sniff: |head| head.contains("\"otherData\"") && head.contains("\"program\":\"collsim\""),
+    tells_calls: true,
     read,
 };
 

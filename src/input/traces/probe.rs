@@ -10,8 +10,13 @@ use crate::error::Result;
 use crate::workload::Collective;
 
 /// The format.
-pub(super) const FORMAT: TraceFormat =
-    TraceFormat { name: "probe", title: "traces of the probe as CSV", sniff, read };
+pub(super) const FORMAT: TraceFormat = TraceFormat {
+    name: "probe",
+    title: "traces of the probe as CSV",
+    sniff,
+    tells_calls: true,
+    read,
+};
 
 fn sniff(head: &str) -> bool {
     let header = head.lines().next().unwrap_or("");
