@@ -247,7 +247,8 @@ pub fn format_gpus(gpus: &[u32]) -> String {
 /// What is no number or no range, and how to write them.
 pub fn parse_gpus(text: &str) -> Result<Vec<u32>, String> {
     let mut gpus = Vec::new();
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+    let none = text.trim().is_empty();
+    for part in text.split(',').map(str::trim).filter(|_| !none) {
         let number = |digits: &str| {
             let wrong = |_| format!("`{part}` is no GPU: write 0,1 or 4-7");
             digits.trim().parse::<u32>().map_err(wrong)

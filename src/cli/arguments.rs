@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
+use clap::{Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::topology::checks;
 use crate::units::{parse_gpus, parse_size};
@@ -175,9 +175,9 @@ pub(super) struct Predict {
     /// Without the regimes that the topology declares.
     #[arg(long)]
     pub(super) no_regimes: bool,
-    /// Of what is drawn: how steps of many calls vary (--explain).
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(super) seed: u64,
+    /// Of what is drawn: how steps of many calls vary (--explain, --json) [default: 0].
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
     /// Print this stage as JSON and stop.
     #[arg(long, value_name = "STAGE")]
     pub(super) stop_after: Option<Stage>,
@@ -360,7 +360,8 @@ pub(super) fn name(text: &str) -> std::result::Result<String, String> {
 impl Arguments {
     /// Reads the command line; help, version and slips end the program here.
     pub fn read() -> Arguments {
-        Arguments::parse()
+        let matches = with_negative_numbers(Arguments::command()).get_matches();
+        Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 
     /// When to use colors.
@@ -371,6 +372,20 @@ impl Arguments {
             ColorChoice::Never => anstream::ColorChoice::Never,
         }
     }
+}
+
+/// Takes `-1` after an option for its value, so that the option says what it takes: as a flag nobody
+/// knows it.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let subcommands = command.get_subcommands().map(|sub| sub.get_name().to_owned());
+    let subcommands: Vec<String> = subcommands.collect();
+    let command = command.mut_args(|arg| {
+        let valued = !arg.is_positional() && arg.get_action().takes_values();
+        if valued { arg.allow_negative_numbers(true) } else { arg }
+    });
+    subcommands
+        .into_iter()
+        .fold(command, |command, name| command.mut_subcommand(name, with_negative_numbers))
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 use clap::Args;
 
 use super::arguments::{Machine, Predict, Stage};
-use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::predict::{fidelity, start_threads, table_format, wanted_sizes, workload};
 use super::select;
+use super::{ignored, load};
 use crate::error::{Error, Result};
 use crate::input::{Loaded, read_text};
 use crate::prediction::Choice;
@@ -63,6 +63,7 @@ fn compare(
     output: &mut Output,
 ) -> std::result::Result<Outcome, Failure> {
     refuse(options)?;
+    ignored::of_prediction(options)?;
     let edits = parse_edits(&edit_texts(&options.what_if)?)?;
     if edits.is_empty() && !options.what_if.is_empty() {
         let help = "such as --what-if p2p=off; `simulate edits` lists them";
@@ -98,7 +99,7 @@ fn compare(
     let comparison = Comparison::of(before, side(&second, after)?)?;
     let told: Vec<(String, String)> = words.into_iter().zip(did).collect();
     let text = if options.json {
-        format!("{:#}\n", report::json(&comparison, &told, options.seed)?)
+        format!("{:#}\n", report::json(&comparison, &told, options.seed.unwrap_or(0))?)
     } else {
         report::page(&comparison, &told, options.format.map_or(TableFormat::Text, table_format))
     };

@@ -42,13 +42,24 @@ pub(super) fn stated(texts: &[String], calibration: &Calibration) -> Result<Stat
             let help = "such as gpu=h200 or pcie=5x16".to_owned();
             return Err(wrong(format!("`{text}` states nothing: expected NAME=VALUE"), help));
         };
+        let other = texts.iter().find(|other| {
+            other.split_once('=').is_some_and(|other| other.0 == name && other.1 != value)
+        });
+        if let Some(other) = other {
+            let message = format!("`{text}` and `{other}` state two things of one");
+            return Err(wrong(message, "leave one out".to_owned()));
+        }
         let model = |class: DeviceClass| {
             let known = calibration.names(class);
             if known.contains(&value) {
                 return Ok(Some(value.to_owned()));
             }
             let guess = did_you_mean(value, known.iter().copied());
-            let help = format!("{guess} known: {}", known.join(", "));
+            let help = format!(
+                "{guess} known: {}; state the nearest of these, or add it to calibration/, where `like` names \
+                 what stands in for it (docs/topology-files.md)",
+                known.join(", ")
+            );
             Err(wrong(format!("there is no {} `{value}`", class.word()), help.trim().to_owned()))
         };
         match name {

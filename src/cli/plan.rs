@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::arguments::{Machine as MachineOptions, Model};
 use super::load;
+use super::numbers::positive;
 use super::output::{Failure, Outcome, Output};
 use super::predict::{fidelity, start_threads};
 use crate::error::{Error, Result};
@@ -34,7 +35,7 @@ pub(super) struct PlanOptions {
     #[arg(long = "with", value_name = "EDIT[ = PRICE]", required = true)]
     offers: Vec<String>,
     /// What a step takes beside its calls, ms.
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = positive)]
     compute_ms: Option<f64>,
     /// Network model.
     #[arg(long, value_name = "MODEL", default_value = "packet")]

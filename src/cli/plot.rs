@@ -7,11 +7,11 @@ use std::path::Path;
 use clap::{Args, Parser};
 
 use super::arguments::{Arguments, Predict};
-use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::predict::{Around, Asked, start_threads, wanted_sizes, workload};
 use super::progress::Progress;
 use super::select;
+use super::{ignored, load};
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
 use crate::input::Loaded;
@@ -49,7 +49,7 @@ pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result
         }
         name => {
             let kind = plot::find(name)?;
-            refuse_others(predict)?;
+            ignored::of_picture(predict, Some(name))?;
             start_threads(predict.threads)?;
             let subject = Subject::of(predict)?;
             let progress = Progress::counting();
@@ -83,27 +83,6 @@ fn alone(predict: &Predict, name: &str) -> Result<()> {
         format!("plot {name} is of the program's own machines and constants"),
         "it takes --out and -j only; one picture of your machine: `simulate plot time --topo MACHINE`",
     ))
-}
-
-/// Flags that say nothing about a picture.
-pub(super) fn refuse_others(predict: &Predict) -> Result<()> {
-    let others = [
-        (predict.json, "--json"),
-        (predict.explain, "--explain"),
-        (predict.assumptions, "--assumptions"),
-        (predict.format.is_some(), "--format"),
-        (predict.stop_after.is_some(), "--stop-after"),
-        (predict.every_call, "--every-call"),
-        (predict.trace.is_some(), "--trace"),
-        (!predict.what_if.is_empty(), "--what-if"),
-    ];
-    match others.iter().find(|flag| flag.0) {
-        Some((_, flag)) => Err(Error::request(
-            format!("{flag} is for a prediction, not for a picture"),
-            "drop it, or drop the subcommand",
-        )),
-        None => Ok(()),
-    }
 }
 
 /// What is drawn: a machine with a workload.

@@ -1,13 +1,12 @@
 //! The default: what a scenario, or a sweep of sizes, costs on a machine.
 
 use super::arguments::{FlagMemory, Form, Model, Predict, Stage};
-use super::compare;
-use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::progress::Progress;
 use super::select;
 use super::stage;
 use super::trace;
+use super::{compare, ignored, load};
 use crate::algorithm::Flags;
 use crate::algorithm::barrier::no_host_memory;
 use crate::algorithm::one_shot_pull::blocks_for;
@@ -43,6 +42,7 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
         return Err(load::no_topology().into());
     }
     let wanted_sizes = wanted_sizes(options, false)?;
+    ignored::of_prediction(options)?;
     if let Some(file) = &options.trace {
         trace::form(file, options, !wanted_sizes.is_empty())?;
     }
@@ -226,7 +226,7 @@ impl<'a> Asked<'a> {
         }
         let out = self.options.out.as_deref();
         if self.options.json {
-            let mut value = json::answer(&question, &answer, self.options.seed)?;
+            let mut value = json::answer(&question, &answer, self.options.seed.unwrap_or(0))?;
             value["barrier"] = serde_json::json!(self.barrier()?);
             return output.plain(&pretty(&value), out);
         }
@@ -235,7 +235,7 @@ impl<'a> Asked<'a> {
             text.push('\n');
             text.push_str(&explain::explain(&question, &answer));
             text.push_str(&explain::barrier(&self.barrier()?));
-            text.push_str(&spread::text(&question, &answer, self.options.seed)?);
+            text.push_str(&spread::text(&question, &answer, self.options.seed.unwrap_or(0))?);
         }
         if self.options.assumptions {
             text.push('\n');
@@ -266,7 +266,7 @@ impl<'a> Asked<'a> {
         progress.finish();
         let around = Around::default();
         let text = if self.options.json {
-            pretty(&json::sizes(&self.question(&around), &rows, self.options.seed)?)
+            pretty(&json::sizes(&self.question(&around), &rows, self.options.seed.unwrap_or(0))?)
         } else {
             let dtype = self.scenario.steps[0].dtype;
             let table = sizes::table(&rows, dtype, self.case_options.gpus.len());

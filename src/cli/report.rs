@@ -3,8 +3,9 @@
 use clap::Args;
 
 use super::arguments::Predict;
+use super::ignored;
 use super::output::{Failure, Outcome, Output};
-use super::plot::{Subject, refuse_others};
+use super::plot::Subject;
 use super::predict::start_threads;
 use super::progress::Progress;
 use crate::input::topology_json;
@@ -20,7 +21,7 @@ pub(super) struct Options {
 /// Writes the report: HTML to a file that ends so, else Markdown.
 pub(super) fn run(options: &Options, output: &mut Output) -> Result<Outcome, Failure> {
     let predict = &options.predict;
-    refuse_others(predict)?;
+    ignored::of_picture(predict, None)?;
     start_threads(predict.threads)?;
     let subject = Subject::of(predict)?;
     let progress = Progress::counting();

@@ -7,13 +7,15 @@ use super::arguments::{Machine, Model};
 use super::load;
 use super::output::{Failure, Outcome, Output};
 use super::predict::fidelity;
-use crate::error::Result;
+use crate::algorithm::plan::Plan;
+use crate::error::{Error, Result};
 use crate::input::plans::load_plan;
 use crate::prediction;
 use crate::prediction::choice::chosen_or_first;
 use crate::prediction::plan::{plan_us, prove_plan};
 use crate::report::table::{Table, TableFormat};
 use crate::units::{format_size, parse_gpus, parse_size};
+use crate::workload::size_fault;
 
 /// Options of `schedule`.
 #[derive(Debug, Args)]
@@ -29,9 +31,8 @@ pub(super) struct Options {
     /// GPUs in the order of ranks; left out: the first of the machine.
     #[arg(long, value_name = "0,1,4-7", value_parser = parse_gpus, default_value = "")]
     gpus: std::vec::Vec<u32>,
-    /// Sizes of a call, rounded up to whole chunks.
-    #[arg(long, value_name = "SIZE,..", value_delimiter = ',', value_parser = parse_size,
-          default_value = "14336,43008,448K,4M")]
+    /// Sizes of a call, rounded up to whole chunks [default: 14336,43008,448K,4M].
+    #[arg(long, value_name = "SIZE,..", value_delimiter = ',', value_parser = parse_size)]
     sizes: Vec<u64>,
     /// Network model.
     #[arg(long, value_name = "MODEL", default_value = "packet")]
@@ -44,13 +45,14 @@ pub(super) struct Options {
 /// Proves, times and prints.
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
     let plan = load_plan(&options.file, options.format.as_deref())?;
+    let sizes = sizes(options, &plan)?;
     let calibration = load::calibration(&options.machine.constants)?;
     let topology = load::machine(&options.machine, &calibration)?.topology;
     let machine = prediction::Machine::new(topology, &calibration, true, false)?;
     let gpu_count = machine.nominal.fabric.gpu_count;
     let gpus = chosen_or_first(&options.gpus, plan.ranks(), gpu_count)?;
     prove_plan(&plan, &machine, &gpus)?;
-    let mut sizes: Vec<u64> = options.sizes.iter().map(|&bytes| plan.round_up(bytes)).collect();
+    let mut sizes: Vec<u64> = sizes.iter().map(|&bytes| plan.round_up(bytes)).collect();
     sizes.dedup();
     let times: Vec<f64> = sizes
         .par_iter()
@@ -80,4 +82,24 @@ pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result
     );
     output.titled(&text, options.out.as_deref())?;
     Ok(Outcome::Done)
+}
+
+/// Sizes where none are told.
+const SIZES: [u64; 4] = [14_336, 43_008, 448 << 10, 4 << 20];
+
+/// The sizes that are asked for.
+fn sizes(options: &Options, plan: &Plan) -> Result<Vec<u64>> {
+    if options.sizes.is_empty() {
+        return Ok(SIZES.to_vec());
+    }
+    if plan.bytes.is_some() {
+        return Err(Error::request(
+            format!("{} tells the bytes of each message itself", options.file),
+            "drop --sizes",
+        ));
+    }
+    match options.sizes.iter().find_map(|&bytes| size_fault(bytes, "--sizes")) {
+        Some(fault) => Err(Error::request(format!("--sizes: {}", fault.message), fault.help)),
+        None => Ok(options.sizes.clone()),
+    }
 }

@@ -87,7 +87,17 @@ fn nvlinks(topology: &Topology, calibration: &Calibration) -> Vec<Problem> {
             let has = if most == 0.0 { "no NVLink".to_owned() } else { format!("{most} NVLinks") };
             let message =
                 format!("`{}` has {has} ({}), its links use {used}", topology.id(id), gpu.model);
-            problems.push(Problem::new(message, format!("links[{last}].kind.nvlink.links")));
+            let help = if most == 0.0 {
+                let names = calibration.names(DeviceClass::Gpu).into_iter();
+                let some = |name: &&str| {
+                    calibration.value(DeviceClass::Gpu, name, "nvlinks").is_ok_and(|n| n > 0.0)
+                };
+                format!("GPUs with NVLink: {}", names.filter(some).collect::<Vec<_>>().join(", "))
+            } else {
+                format!("{most} for all NVLinks of the GPU together")
+            };
+            let path = format!("links[{last}].kind.nvlink.links");
+            problems.push(Problem::new(message, path).help(help));
         }
     }
     problems

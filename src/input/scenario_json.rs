@@ -4,7 +4,7 @@ use super::json_error::read_form;
 use super::kinds::SCENARIO;
 use crate::error::{Error, Problem, Result};
 use crate::suggestion::did_you_mean;
-use crate::workload::{CALLS_MAX, Scenario, size_fault};
+use crate::workload::{CALLS_MAX, Scenario, beside_fault, size_fault};
 
 /// The form's version.
 const SCHEMA_VERSION: u32 = 1;
@@ -94,6 +94,9 @@ fn check(scenario: &Scenario) -> Vec<Problem> {
             let message = format!("step `{}` is defined twice", step.name);
             wrong(message, format!("steps[{index}].name"), "give each step its own name");
         }
+    }
+    if let Some((index, fault, help)) = beside_fault(&scenario.beside) {
+        wrong(fault, format!("beside[{index}]"), help);
     }
     let sizes = scenario.steps.iter().enumerate();
     let faults =

@@ -8,6 +8,7 @@ use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
 use crate::topology::edit::{Edit, agree};
+use crate::units::is_time_us;
 
 /// What is to be met: `verify < 2 ms`, or `decode > 90 tok/s` with what a step takes beside its calls.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -57,9 +58,14 @@ impl Target {
         let [step, sign, number, unit] = words[..] else {
             return Err(wrong("it has four words"));
         };
-        let number: f64 = number.parse().map_err(|_| wrong("its third word is a number"))?;
+        let number = number.parse::<f64>().ok().filter(|n| *n > 0.0 && is_time_us(n * 1e3));
+        let number =
+            number.ok_or_else(|| wrong("its third word is a number above 0, up to 1e9"))?;
         let most_ms = match (sign, unit, compute_ms) {
-            ("<", "ms", _) => number,
+            ("<", "ms", None) => number,
+            ("<", "ms", Some(_)) => {
+                return Err(wrong("ms are of the calls alone, and --compute-ms is of tok/s"));
+            }
             (">", "tok/s", Some(compute)) => 1e3 / number - compute,
             (">", "tok/s", None) => return Err(wrong("tokens a second need --compute-ms")),
             _ => return Err(wrong("it says < .. ms or > .. tok/s")),

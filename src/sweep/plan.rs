@@ -4,7 +4,7 @@
 use super::in_parallel;
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
-use crate::fabric::{Calibration, hardware};
+use crate::fabric::{Calibration, DeviceClass, hardware};
 use crate::prediction::{Case, CaseOptions, Choice, Machine, choice, nccl};
 use crate::suggestion::known;
 use crate::topology::edit::{Edit, Kind, agree};
@@ -137,6 +137,20 @@ pub fn parse_edits(texts: &[String]) -> Result<Vec<Edit>> {
     Ok(edits)
 }
 
+/// That adapters which edits add are of known models. In a file of a machine an adapter may be of any
+/// other one, as long as it carries no traffic; whoever adds one means it.
+fn known_adapters(edits: &[Edit], calibration: &Calibration) -> Result<()> {
+    let names = calibration.names(DeviceClass::Nic);
+    for edit in edits.iter().filter(|edit| edit.name == "nic") {
+        let model = edit.to.split_once('@').map(|parts| parts.0);
+        if let Some(model) = model.filter(|model| !names.contains(model)) {
+            let why = format!("`{model}` is no adapter model the calibration knows");
+            return Err(edit.refused(why, known(model, "known", names.iter().copied())));
+        }
+    }
+    Ok(())
+}
+
 impl Plan {
     /// The plan with edits, one after another, and what each did, in words. The plan stays as it is.
     ///
@@ -145,6 +159,7 @@ impl Plan {
     pub fn edited(&self, edits: &[Edit], calibration: &Calibration) -> Result<(Plan, Vec<String>)> {
         let mut plan = self.clone();
         let told = edits.iter().map(|edit| plan.apply(edit)).collect::<Result<Vec<String>>>()?;
+        known_adapters(edits, calibration)?;
         if plan.topology != self.topology {
             plan.buildable(self, edits, calibration)?;
         }

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::{Error, Result};
+use crate::units::{TIMES_US, is_time_us};
 
 /// A row of a sweep, as its file has it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -25,13 +26,25 @@ pub struct Row {
     /// The seed, where there are some.
     pub seed: Option<u64>,
     /// A call, us; nothing where it could not be.
+    #[serde(default, deserialize_with = "time")]
     pub us: Option<f64>,
     /// From a rank's arrival to its end, us, where ranks do not come together.
+    #[serde(default, deserialize_with = "time")]
     pub in_place_us: Option<f64>,
     /// Of it, waiting for the last rank.
+    #[serde(default, deserialize_with = "time")]
     pub waiting_us: Option<f64>,
     /// Why it could not be.
     pub error: Option<String>,
+}
+
+/// A time of a row, us.
+fn time<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<f64>, D::Error> {
+    let us = Option::<f64>::deserialize(from)?;
+    match us.filter(|us| !is_time_us(*us)) {
+        None => Ok(us),
+        Some(us) => Err(serde::de::Error::custom(format!("{us} us is no time: {TIMES_US}"))),
+    }
 }
 
 /// A machine with a list of edits.

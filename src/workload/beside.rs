@@ -19,6 +19,23 @@ pub struct Beside {
     pub gpus: Vec<u32>,
 }
 
+/// Most kinds of traffic beside the calls of a scenario: each is a rank more of every schedule.
+const BESIDE_MAX: usize = 64;
+
+/// What is wrong with all the traffic beside some calls, where it is, and what to do.
+pub fn beside_fault(all: &[Beside]) -> Option<(usize, String, &'static str)> {
+    if all.len() > BESIDE_MAX {
+        let told = format!("{} kinds of traffic beside the calls", all.len());
+        return Some((BESIDE_MAX, told, "64 at most"));
+    }
+    all.iter().enumerate().find_map(|(index, one)| {
+        let again = |at: &usize| one.gpus[..*at].contains(&one.gpus[*at]);
+        let gpu = one.gpus[(0..one.gpus.len()).find(again)?];
+        let told = format!("GPU {gpu} is named twice for `{}`", one.traffic.name());
+        Some((index, told, "name each GPU once"))
+    })
+}
+
 impl fmt::Display for Beside {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.traffic.what())?;

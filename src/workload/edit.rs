@@ -1,7 +1,7 @@
 //! Changes of a workload in words: `batch=16`, `drafts=3`, `dtype=fp8`, `calls=61`, `tp=4`.
 
 use super::model::Layout;
-use super::{Beside, CALLS_MAX, ElementType, Scenario, Step, Traffic};
+use super::{Beside, CALLS_MAX, ElementType, Scenario, Step, Traffic, beside_fault};
 use crate::error::Result;
 use crate::suggestion::known;
 use crate::topology::edit::{Edit, Kind};
@@ -169,6 +169,9 @@ fn beside(scenario: &mut Scenario, edit: &Edit) -> Result<String> {
         let one = Beside { traffic: traffic(word.trim())?, gpus: gpus.clone() };
         told.push(one.to_string());
         scenario.beside.push(one);
+    }
+    if let Some((_, why, help)) = beside_fault(&scenario.beside) {
+        return Err(edit.refused(why, help));
     }
     no_longer_reported(scenario);
     Ok(format!("beside the calls: {}", told.join("; ")))

@@ -15,7 +15,7 @@ use crate::error::{Problem, Result};
 use crate::units::SIZE_MAX;
 
 pub use arrival::{Arrival, Distribution, Drawn};
-pub use beside::{Beside, Traffic};
+pub use beside::{Beside, Traffic, beside_fault};
 pub use collective::Collective;
 pub use draw::uniform;
 

@@ -193,11 +193,8 @@ impl Model {
     fn shared_fault(&self, ranks: u32, count: u32, what: &str) -> Option<(String, String)> {
         let divides = |ranks: &u32| *ranks > 0 && count.is_multiple_of(*ranks);
         let fits: Vec<String> = (2..=16).filter(divides).map(|n| n.to_string()).collect();
-        let fault = || {
-            let why = format!("{} has {count} {what}", self.title);
-            (why, format!("ranks must divide them: {}", fits.join(", ")))
-        };
-        (!divides(&ranks)).then(fault)
+        let why = format!("{} has {count} {what}", self.title);
+        (!divides(&ranks)).then(|| (why, format!("ranks must divide them: {}", fits.join(", "))))
     }
 
     /// What cannot be laid out so.
@@ -334,14 +331,8 @@ mod tests {
     use super::*;
 
     fn layout(tensor: u32) -> Layout {
-        Layout {
-            tensor,
-            pipeline: 1,
-            data_attention: None,
-            batch: 1,
-            drafts: 3,
-            dtype: ElementType::Bf16,
-        }
+        let dtype = ElementType::Bf16;
+        Layout { tensor, pipeline: 1, data_attention: None, batch: 1, drafts: 3, dtype }
     }
 
     /// Number and bytes of the calls of one collective.

@@ -303,9 +303,9 @@ fn one_gpu_has_pictures_of_its_machine_only() {
 
 #[test]
 fn pictures_do_not_depend_on_threads_or_runs() {
-    for kind in ["time", "timeline"] {
-        let once = drawn("rtxpro6000x8-direct", kind, &["-b", "1K", "-e", "4K", "-j", "1"]);
-        let twice = drawn("rtxpro6000x8-direct", kind, &["-b", "1K", "-e", "4K", "-j", "3"]);
+    for (kind, sizes) in [("time", &["-b", "1K", "-e", "4K"][..]), ("timeline", &["-b", "1K"])] {
+        let on = |threads| drawn("rtxpro6000x8-direct", kind, &[sizes, &["-j", threads]].concat());
+        let (once, twice) = (on("1"), on("3"));
         assert!(once == twice, "{kind}");
     }
 }

@@ -161,10 +161,16 @@ pub fn build(plan: &Plan, request: &Request<'_>) -> Result<Schedule> {
             "choose as many GPUs with --gpus",
         ));
     }
-    if request.bytes != plan.round_up(request.bytes) || request.bytes > BYTES_MAX {
+    if request.bytes > BYTES_MAX {
+        return Err(Error::request(
+            format!("{} bytes are more than one schedule moves", request.bytes),
+            format!("up to {BYTES_MAX}"),
+        ));
+    }
+    if request.bytes != plan.round_up(request.bytes) {
         return Err(Error::request(
             format!("{} bytes do not split into {} chunks", request.bytes, plan.chunks),
-            format!("round up to {}, at most {}", plan.round_up(request.bytes), BYTES_MAX),
+            format!("round up to {}", plan.round_up(request.bytes)),
         ));
     }
     if let Some((fault, _)) = plan.faults().into_iter().next() {

@@ -1,5 +1,7 @@
 //! MSCCL's XML: `<algo>` of `<gpu>` of `<tb>` of `<step>`.
 
+use std::ops::RangeInclusive;
+
 use roxmltree::Node;
 
 use super::PlanFormat;
@@ -94,6 +96,17 @@ impl Reader {
         }
     }
 
+    /// A whole number within limits, where one is there.
+    fn within(&mut self, node: Node, name: &str, range: RangeInclusive<u32>) -> Option<u32> {
+        let number = self.number(node, name, true)?;
+        if range.contains(&number) {
+            return Some(number);
+        }
+        let help = format!("{} to {}", range.start(), range.end());
+        self.wrong(node, format!("{name} of {number}"), &help);
+        None
+    }
+
     fn entry<T: Copy>(&mut self, node: Node, name: &str, known: &[(&'static str, T)]) -> Option<T> {
         let text = node.attribute(name).unwrap_or("");
         let found = known.iter().find(|entry| entry.0 == text).map(|entry| entry.1);
@@ -144,21 +157,22 @@ impl Reader {
             threads: self.number(algo, "nthreads", true).filter(|threads| *threads >= 32),
             bytes: None,
             body: Body::Primitives(Primitives {
-                channels: self.number(algo, "nchannels", true).unwrap_or(1).clamp(1, 64),
+                channels: self.within(algo, "nchannels", 1..=64).unwrap_or(1),
                 gpus: gpus.into_iter().flatten().collect(),
             }),
         })
     }
 
     fn gpu(&mut self, node: Node) -> PlanGpu {
-        let scratch = self.number(node, "s_chunks", true).unwrap_or(0);
-        if scratch > CHUNKS_MAX {
-            self.wrong(node, format!("{scratch} chunks of scratch"), "at most 65,536");
+        // Of input and output the steps tell what they use.
+        for name in ["i_chunks", "o_chunks"] {
+            self.within(node, name, 0..=CHUNKS_MAX);
         }
+        let scratch = self.within(node, "s_chunks", 0..=CHUNKS_MAX).unwrap_or(0);
         let nodes: Vec<Node> = elements(node, "tb").take(BLOCKS_MAX).collect();
         let ids: Vec<Option<u32>> = nodes.iter().map(|tb| self.number(*tb, "id", false)).collect();
         let blocks = nodes.iter().map(|tb| self.block(*tb, &ids)).collect();
-        PlanGpu { scratch: scratch.min(CHUNKS_MAX), blocks }
+        PlanGpu { scratch, blocks }
     }
 
     fn block(&mut self, node: Node, ids: &[Option<u32>]) -> PlanBlock {

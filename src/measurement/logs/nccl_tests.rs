@@ -142,6 +142,8 @@ fn facts(line: &Line, words: &[String], test: &mut Test, reading: &mut Reading) 
         let matters = !name.starts_with("NCCL_DEBUG") && !value.contains(' ');
         if matters && !test.settings.contains(&setting) {
             reading.fact(setting.clone());
+            // A later run of a joined log has its own environment.
+            test.settings.retain(|other| other.split('=').next() != Some(name));
             test.settings.push(setting);
         }
     }

@@ -113,8 +113,15 @@ impl Settings {
             }
         }
         let mut settings = self.clone();
-        for (name, value) in pairs {
-            settings.set(name, &value)?;
+        for (index, (name, value)) in pairs.iter().enumerate() {
+            if let Some(other) = pairs[..index].iter().find(|one| one.0 == *name && one.1 != *value)
+            {
+                return Err(Error::request(
+                    format!("{name} is set twice: to `{}` and to `{value}`", other.1),
+                    "leave one of them",
+                ));
+            }
+            settings.set(name, value)?;
         }
         Ok(settings)
     }

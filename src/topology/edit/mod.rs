@@ -110,7 +110,8 @@ impl Edit {
     pub fn number(&self, least: u64, most: u64) -> Result<u64> {
         let number = self.to.parse::<u64>().ok().filter(|n| (least..=most).contains(n));
         number.ok_or_else(|| {
-            self.refused(format!("`{}` is no number from {least} to {most}", self.to), "")
+            let help = format!("a whole number, such as {}={least}", self.name);
+            self.refused(format!("`{}` is no number from {least} to {most}", self.to), help)
         })
     }
 
@@ -136,13 +137,21 @@ impl fmt::Display for Edit {
     }
 }
 
+/// Edits whose value of one part and of the whole are the same thing: `calls=5` sets what
+/// `calls:decode=7` sets.
+const PART_OF_WHOLE: [&str; 1] = ["calls"];
+
 /// Two edits of one thing that differ: no order of them can be meant.
 ///
 /// # Errors
 /// The first two that contradict each other.
 pub fn agree(edits: &[Edit]) -> Result<()> {
     for (index, edit) in edits.iter().enumerate() {
-        let same = |other: &&Edit| (&other.name, &other.of) == (&edit.name, &edit.of);
+        let same = |other: &&Edit| {
+            let whole = edit.of.is_empty() || other.of.is_empty();
+            let part = whole && PART_OF_WHOLE.contains(&edit.name.as_str());
+            other.name == edit.name && (other.of == edit.of || part)
+        };
         if let Some(other) = edits[..index].iter().find(same) {
             return Err(Error::request(
                 format!("`{other}` and `{edit}` are two edits of one thing"),

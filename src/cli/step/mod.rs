@@ -1,11 +1,14 @@
 //! `simulate step`: the calls of a model's passes, what they cost, and tokens a second.
 
+mod layout;
+
 use clap::{Args, ValueEnum};
 
-use super::arguments::Machine;
-use super::load;
-use super::output::{Failure, Outcome, Output};
-use super::predict::start_threads;
+use crate::cli::arguments::Machine;
+use crate::cli::load;
+use crate::cli::numbers::{gb_per_s, positive};
+use crate::cli::output::{Failure, Outcome, Output};
+use crate::cli::predict::start_threads;
 use crate::engine::Fidelity;
 use crate::error::{Error, Result};
 use crate::fabric::Calibration;
@@ -13,13 +16,12 @@ use crate::input::load_scenario;
 use crate::prediction::Choice;
 use crate::report::step::{StepAnswer, page};
 use crate::sweep::compare::Side;
-use crate::sweep::plan::{Plan, parse_edits};
+use crate::sweep::plan::Plan;
 use crate::sweep::step::{Compute, StepRow, Steps};
 use crate::topology::Topology;
 use crate::topology::edit::Edit;
-use crate::workload::edit::OF_LAYOUT;
-use crate::workload::model::{Exchange, Layout, Model, Pass, find};
-use crate::workload::{ElementType, Scenario};
+use crate::workload::Scenario;
+use crate::workload::model::{Layout, Model, Pass, find};
 
 /// Accepted lengths at which tokens a second are told when nobody says.
 const ACCEPTED: [f64; 4] = [1.5, 2.0, 2.5, 3.0];
@@ -76,10 +78,10 @@ pub(super) struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(16..=1_048_576))]
     chunk: Option<u64>,
     /// Bus bandwidths, GB/s, for which a prefill's bound is told.
-    #[arg(long, value_name = "GB/S,..", value_delimiter = ',', value_parser = positive)]
+    #[arg(long, value_name = "GB/S,..", value_delimiter = ',', value_parser = gb_per_s)]
     busbw: Vec<f64>,
     /// Users at once for which throughput is told.
-    #[arg(long, value_name = "N,..", value_delimiter = ',')]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=65_536))]
     batches: Vec<u64>,
     /// Edits of the machine and of what is laid down about calls, as for a prediction.
     #[arg(long, value_name = "EDIT")]
@@ -102,16 +104,12 @@ enum Way {
     AllToAll,
 }
 
-fn positive(text: &str) -> std::result::Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
-    number.ok_or_else(|| format!("`{text}` is no number above 0"))
-}
-
 /// Answers and prints.
 pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result<Outcome, Failure> {
     let calibration = load::calibration(&options.machine.constants)?;
     let model = find(&options.model)?;
     let (edits, layout) = options.laid_out(&model)?;
+    options.tokens_can_be_told()?;
     model.check(&layout)?;
     let topology = load::machine(&options.machine, &calibration)?.topology;
     start_threads(None)?;
@@ -123,64 +121,6 @@ pub(super) fn run(options: &Options, output: &mut Output) -> std::result::Result
     };
     output.titled(&text, None)?;
     Ok(Outcome::Done)
-}
-
-/// Ranks where nobody says how many.
-const RANKS: u32 = 8;
-
-impl Options {
-    /// The layout, before it is shared out among replicas, as the options alone have it.
-    fn layout(&self, model: &Model) -> Result<Layout> {
-        let dtype = self.dtype.as_deref().unwrap_or(ElementType::Bf16.name());
-        let Some(dtype) = ElementType::from_name(dtype) else {
-            let names = ElementType::ALL.map(ElementType::name).join(", ");
-            return Err(Error::request(format!("there is no type `{dtype}`"), names));
-        };
-        let usual = model.drafts.as_ref().map_or(0, |drafts| drafts.tokens);
-        Ok(Layout {
-            tensor: self.tp.unwrap_or(RANKS),
-            pipeline: self.pp,
-            data_attention: self.dp_attention.map(|way| match way {
-                Way::Gather => Exchange::Gather,
-                Way::AllToAll => Exchange::AllToAll,
-            }),
-            batch: self.batch.unwrap_or(1),
-            drafts: self.drafts.unwrap_or(usual),
-            dtype,
-        })
-    }
-
-    /// The edits that are left when those of the layout are done, and the layout of a replica.
-    fn laid_out(&self, model: &Model) -> Result<(Vec<Edit>, Layout)> {
-        let mut layout = self.layout(model)?;
-        let mut left = Vec::new();
-        for edit in parse_edits(&self.what_if)? {
-            let name = edit.name.as_str();
-            let given = match name {
-                "batch" => self.batch.is_some(),
-                "drafts" => self.drafts.is_some(),
-                "dtype" => self.dtype.is_some(),
-                "tp" => self.tp.is_some(),
-                _ => false,
-            };
-            if let Some((_, apply)) = OF_LAYOUT.iter().find(|entry| entry.0 == name) {
-                let before = layout.clone();
-                apply(&mut layout, &edit)?;
-                if given && layout != before {
-                    let why = format!("--{name} says something else");
-                    return Err(edit.refused(why, "leave one out"));
-                }
-            } else if name == "calls" {
-                let help = "--model and --pp say how many layers there are; \
-                            `simulate --scenario FILE --what-if calls=N` takes calls as stated";
-                return Err(edit.refused("a model makes its calls by its layers", help));
-            } else {
-                left.push(edit);
-            }
-        }
-        layout.batch = layout.batch.div_ceil(u64::from(self.replicas));
-        Ok((left, layout))
-    }
 }
 
 struct Asked<'a> {
