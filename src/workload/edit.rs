@@ -42,9 +42,12 @@ pub const KINDS: &[Kind<Scenario>] = &[
     Kind { name: "tp", form: "tp=4", what: "ranks that share each layer", apply: tensor_parallel },
 ];
 
+/// The name of an edit, and how it changes a layout.
+type OfLayout = (&'static str, fn(&mut Layout, &Edit) -> Result<()>);
+
 /// How the edits of the calls that a model's layout has of itself change a layout: a model makes its
 /// calls anew, so that nothing of a scenario is to be edited.
-pub const OF_LAYOUT: &[(&str, fn(&mut Layout, &Edit) -> Result<()>)] = &[
+pub const OF_LAYOUT: &[OfLayout] = &[
     ("batch", |layout, edit| {
         layout.batch = users(edit)?;
         Ok(())
