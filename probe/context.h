@@ -66,11 +66,16 @@ struct Absent : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+struct Context;
+// Whether others use the GPUs by now: a remark on every row (system.cu).
+void find_newcomers(Context&);
+
 struct Context {
     Options options;
     Machine machine;
     Table table;
     std::string traces;   // Lines of traces.csv.
+    double looked = 0;    // When others were last looked for.
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 
     double seconds() const {
@@ -85,6 +90,10 @@ struct Context {
     void add(Row row) {
         check();
         table.add(std::move(row));
+        // Between two figures nothing is timed.
+        if (seconds() < looked + 1) return;
+        find_newcomers(*this);
+        looked = seconds();
     }
     int repeats() const { return options.repeats; }
     // `full` of a normal run, fewer of a quick or tiny one.

@@ -77,15 +77,23 @@ inline void write_file(const std::string& path, const std::string& text) {
     }
 }
 
-// All rows so far. `remark` goes into the note of every row: GPUs that were not idle, say.
+// A line with more in its note, the field before the last, which is bare.
+inline std::string noted(const std::string& line, const std::string& more) {
+    const size_t last = line.rfind(',');
+    if (more.empty() || last == std::string::npos) return line;
+    const bool closed = line[last - 1] == '"';
+    const std::string before = line.substr(0, closed ? last - 1 : last);
+    const bool empty = !closed && before.back() == ',';
+    return before + (empty ? "" : "; ") + more + (closed ? "\"" : "") + line.substr(last);
+}
+
+// All rows so far. `remark` goes into the note of every row, also of those before it was made: GPUs that
+// were not idle, say.
 class Table {
   public:
     std::string remark;
 
-    void add(Row row) {
-        if (!remark.empty()) row.note += (row.note.empty() ? "" : "; ") + remark;
-        rows_.push_back(std::move(row));
-    }
+    void add(Row row) { rows_.push_back(std::move(row)); }
     // Lines that a worker process has written.
     void add_lines(const std::string& text) { lines_ += text; }
 
@@ -94,8 +102,12 @@ class Table {
 
     std::string text() const {
         std::string out = header();
-        for (const Row& row : rows_) out += line(row);
-        return out + lines_;
+        for (const Row& row : rows_) out += noted(line(row), remark);
+        for (size_t at = 0, end; at < lines_.size(); at = end) {
+            end = std::min(lines_.find('\n', at), lines_.size() - 1) + 1;
+            out += noted(lines_.substr(at, end - at), remark);
+        }
+        return out;
     }
 
   private:

@@ -32,7 +32,7 @@ inline const char* usage() {
            "      [--no-p2p] [--list] [--tiny]\n"
            "Measures what `simulate calibrate` needs and writes observations.csv, traces.csv and\n"
            "system.json into DIR (probe-out).\n"
-           "  --quick      about 30 s: fewer sizes, one repeat\n"
+           "  --quick      5 to 30 s: fewer sizes, one repeat\n"
            "  --seconds N  start no question after N seconds (180)\n"
            "  --gpus N     use the first N GPUs only\n"
            "  --only NAME  only the questions whose name holds NAME; --list prints the names\n"
@@ -89,11 +89,14 @@ inline Options parse_options(const std::vector<std::string>& arguments) {
         } else if (option == "--seconds") {
             options.seconds = number(option, value(), 1, 3600);
         } else if (option == "--gpus") {
-            options.gpus = int(number(option, value(), 1, 16));
+            const double gpus = number(option, value(), 1, 16);
+            options.gpus = int(gpus);
+            if (options.gpus != gpus) throw UsageError("--gpus takes a whole number");
         } else if (option == "--only") {
             for (const std::string& name : split(value(), ',')) {
                 if (!name.empty()) options.only.push_back(name);
             }
+            if (options.only.empty()) throw UsageError("--only needs the name of a question");
         } else if (option == "--no-nccl") {
             options.nccl = false;
         } else if (option == "--no-p2p") {

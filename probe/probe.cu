@@ -3,6 +3,7 @@
 //   nvcc -O3 -std=c++17 -arch=native -o collsim-probe probe/*.cu
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -144,7 +145,13 @@ int run(const Options& options) {
     if (mkdir(options.out.c_str(), 0777) != 0 && errno != EEXIST) {
         throw std::runtime_error("cannot make the folder " + options.out + ": " + std::strerror(errno));
     }
+    for (const char* name : {"/observations.csv", "/traces.csv", "/system.json"}) {
+        if (access((options.out + name).c_str(), F_OK) == 0) {
+            throw UsageError(options.out + name + " is there, of an earlier run: name another --out");
+        }
+    }
     describe_machine(context);
+    keep(context, Json('{').close(), false);   // A place that cannot be written is told now.
     for (const Gpu& gpu : context.machine.gpus) {
         std::printf("GPU %d: %s, link Gen%d x%d\n", gpu.index, gpu.properties.name,
                     gpu.link.generation, gpu.link.width);
@@ -160,6 +167,7 @@ int run(const Options& options) {
         go_on = go_on && answer.go_on;
         const bool done = answer.state == "done" || answer.state.rfind("not here", 0) == 0;
         complete = complete && done;
+        find_newcomers(context);
         states.text(question.name, answer.state);
         std::printf("%-14s %6.1f s  %s\n", question.name, context.seconds() - before,
                     answer.state.c_str());

@@ -91,18 +91,26 @@ Express busy_link(const Gpu& gpu) {
 }
 
 // Another process on a GPU, or work on it: a remark on every row.
-void find_others(Context& context) {
-    const std::string text =
-        output_of("nvidia-smi --query-gpu=utilization.gpu --format=csv,noheader,nounits");
-    int busy = 0;
-    for (const std::string& line : lines_of(text)) busy = std::max(busy, std::atoi(line.c_str()));
+// Processes besides this one that use a GPU.
+std::set<std::string> other_processes() {
     const std::vector<std::string> apps =
         lines_of(output_of("nvidia-smi --query-compute-apps=pid --format=csv,noheader"));
     // This process may be listed once a GPU by now.
     std::set<std::string> others(apps.begin(), apps.end());
     others.erase(std::to_string(getpid()));
+    return others;
+}
+
+constexpr const char* not_idle = "GPUs were not idle";
+
+void find_others(Context& context) {
+    const std::string text =
+        output_of("nvidia-smi --query-gpu=utilization.gpu --format=csv,noheader,nounits");
+    int busy = 0;
+    for (const std::string& line : lines_of(text)) busy = std::max(busy, std::atoi(line.c_str()));
+    const std::set<std::string> others = other_processes();
     if (busy > 5 || !others.empty()) {
-        context.table.remark = "GPUs were not idle";
+        context.table.remark = not_idle;
         context.machine.remarks.push_back(
             "GPUs were not idle at the start: busiest " + std::to_string(busy) + " %, " +
             "other processes: " + std::to_string(others.size()) +
@@ -214,6 +222,17 @@ void describe_machine(Context& context) {
         machine.remarks.push_back(
             "not all GPUs address each other (no P2P): pairs that do not are measured by host memory");
     }
+}
+
+void find_newcomers(Context& context) {
+    if (!context.table.remark.empty()) return;
+    const size_t others = other_processes().size();
+    if (others == 0) return;
+    context.table.remark = not_idle;
+    context.machine.remarks.push_back("GPUs were used by others before the end: other processes: " +
+                                      std::to_string(others) +
+                                      "; all rows say so and are for spread only");
+    std::printf("note: %s\n", context.machine.remarks.back().c_str());
 }
 
 std::string system_json(const Context& context, const std::string& questions, bool complete) {

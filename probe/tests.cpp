@@ -38,6 +38,8 @@ static void options() {
     EXPECT(refusal({"--seconds"}).find("needs a value") != std::string::npos);
     EXPECT(refusal({"--seconds", "2x"}).find("`2x`") != std::string::npos);
     EXPECT(refusal({"--gpus", "17"}).find("1 to 16") != std::string::npos);
+    EXPECT(refusal({"--gpus", "2.7"}).find("whole number") != std::string::npos);
+    EXPECT(refusal({"--only", ""}).find("name of a question") != std::string::npos);
     EXPECT(refusal({"--seconds", "nan"}).find("`nan`") != std::string::npos);
     EXPECT(refusal({"--only", "flags"}).empty());
 }
@@ -74,14 +76,24 @@ static void table() {
     row.unit = "ns";
     EXPECT(line(row) ==
            "flag,probe,,,,1,1,,0,,,\"memory=host; \"\"odd\"\", text\",0,latency,1234.57,ns,measured,,probe\n");
+    // What is noticed late is said of all rows, those of workers too.
     Table table;
     table.add(row);
+    row.note = "a note";
+    table.add_lines(line(row));
+    row.note = "one, with a comma";
+    table.add_lines(line(row) + line(row));
+    EXPECT(table.text().find("idle") == std::string::npos);
     table.remark = "GPUs were not idle";
-    table.add(row);
-    table.add_lines("whole line\n");
     const std::string text = table.text();
-    EXPECT(table.size() == 2 && text.rfind(header(), 0) == 0);
-    EXPECT(text.find("measured,GPUs were not idle,probe\nwhole line\n") != std::string::npos);
+    EXPECT(table.size() == 1 && text.rfind(header(), 0) == 0);
+    EXPECT(text.find("measured,GPUs were not idle,probe\n") != std::string::npos);
+    EXPECT(text.find("measured,a note; GPUs were not idle,probe\n") != std::string::npos);
+    const std::string late = "measured,\"one, with a comma; GPUs were not idle\",probe\n";
+    const size_t first = text.find(late);
+    EXPECT(first != std::string::npos && text.find(late, first + 1) != std::string::npos);
+    EXPECT(text.back() == '\n');
+    row.note = "";
     const auto commas = [](const std::string& one) {
         int count = 0;
         bool inside = false;

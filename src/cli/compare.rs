@@ -5,11 +5,11 @@ use clap::Args;
 
 use super::arguments::{Machine, Predict, Stage};
 use super::output::{Failure, Outcome, Output};
-use super::predict::{fidelity, start_threads, table_format, wanted_sizes, workload};
+use super::predict::{fidelity, start_threads, table_format, workload};
 use super::select;
 use super::{ignored, load};
 use crate::error::{Error, Result};
-use crate::input::{Loaded, read_text};
+use crate::input::{Loaded, read_list, read_text};
 use crate::prediction::Choice;
 use crate::report::compare as report;
 use crate::report::table::{Table, TableFormat};
@@ -126,7 +126,7 @@ fn refuse(options: &Predict) -> Result<()> {
 /// The calls: those of the scenario, or one call of each size.
 fn scenario(options: &Predict, notes: &mut Vec<String>) -> Result<Scenario> {
     let (mut scenario, collective) = workload(options, notes)?;
-    let sizes = wanted_sizes(options, true)?;
+    let sizes = select::wanted_sizes(options, true)?;
     if !sizes.is_empty() {
         let dtype = scenario.steps[0].dtype;
         let step = |bytes: u64| Step {
@@ -150,13 +150,8 @@ fn edit_texts(given: &[String]) -> Result<Vec<String>> {
             None => texts.push(text.clone()),
             Some(file) => {
                 let content = read_text(file, EDITS_LIMIT, "is it a list of edits?")?;
-                let list: Vec<String> =
-                    serde_json::from_str(&content).map_err(|error| Error::Read {
-                        file: file.to_owned(),
-                        reason: format!("it is no JSON list of edits: {error}"),
-                        help: "write [\"p2p=off\", \"link:gpu0=gen4x8\"]".to_owned(),
-                    })?;
-                texts.extend(list);
+                let help = "a list of edits is such as [\"p2p=off\", \"link:gpu0=gen4x8\"]";
+                texts.extend(read_list(file, &content, help)?);
             }
         }
     }

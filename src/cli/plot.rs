@@ -8,7 +8,7 @@ use clap::{Args, Parser};
 
 use super::arguments::{Arguments, Predict};
 use super::output::{Failure, Outcome, Output};
-use super::predict::{Around, Asked, start_threads, wanted_sizes, workload};
+use super::predict::{Around, Asked, start_threads, workload};
 use super::progress::Progress;
 use super::select;
 use super::{ignored, load};
@@ -108,7 +108,7 @@ impl<'a> Subject<'a> {
         calibration: Calibration,
     ) -> Result<Subject<'a>> {
         let mut notes = Vec::new();
-        let told = wanted_sizes(predict, false)?;
+        let told = select::wanted_sizes(predict, false)?;
         let workload = workload(predict, &mut notes)?;
         let machine = Machine::new(topology, &calibration, !predict.no_regimes, true)?;
         let choice = Choice { graph: ring.unwrap_or_default(), ..select::choice(predict)? };

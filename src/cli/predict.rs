@@ -21,7 +21,7 @@ use crate::report::{assumptions, explain, first_screen, json, sizes, spread};
 use crate::selection::nccl::Setup;
 use crate::sweep::Question;
 use crate::sweep::nearby::figures_of;
-use crate::sweep::sizes::{Sizes, sweep, taken_by_nccl};
+use crate::sweep::sizes::{sweep, taken_by_nccl};
 use crate::units::format_thousands;
 use crate::workload::{Collective, Scenario};
 
@@ -41,7 +41,7 @@ pub(super) fn run(options: &Predict, output: &mut Output) -> std::result::Result
     if options.machine.topo.is_empty() {
         return Err(load::no_topology().into());
     }
-    let wanted_sizes = wanted_sizes(options, false)?;
+    let wanted_sizes = select::wanted_sizes(options, false)?;
     ignored::of_prediction(options)?;
     if let Some(file) = &options.trace {
         trace::form(file, options, !wanted_sizes.is_empty())?;
@@ -349,30 +349,6 @@ impl Around {
             .collect::<Result<Vec<_>>>()?;
         Ok(Around { nccl, wirings, nearby })
     }
-}
-
-/// The sizes asked for; none: the scenario's. A table has a form also without sizes.
-pub(super) fn wanted_sizes(options: &Predict, table: bool) -> Result<Vec<u64>> {
-    let none = options.begin.is_none() && options.end.is_none();
-    if none && options.factor.is_some() {
-        return Err(Error::request("-f is for a sweep of sizes", "add -b 8 -e 1G"));
-    }
-    if none && !table && options.format.is_some() {
-        let help = "add -b 8 -e 1G, or --json";
-        return Err(Error::request("--format is for a sweep of sizes", help));
-    }
-    if none {
-        return Ok(Vec::new());
-    }
-    if options.explain || options.assumptions || options.every_call {
-        return Err(Error::request(
-            "--explain, --assumptions and --every-call belong to the first screen",
-            "drop them, or drop -b and -e",
-        ));
-    }
-    let begin = options.begin.unwrap_or(8);
-    let end = options.end.unwrap_or(begin);
-    Sizes { begin, end, factor: options.factor.unwrap_or(2.0) }.all()
 }
 
 /// Starts so many threads; none told: one a processor.

@@ -7,6 +7,7 @@ use crate::prediction::{Case, CaseOptions, Choice};
 use crate::schedule::Collective;
 use crate::suggestion::known;
 use crate::sweep::plan::{edit_scenario, parse_edits};
+use crate::sweep::sizes::Sizes;
 use crate::workload::{Scenario, Step};
 
 /// What the options lay down.
@@ -88,4 +89,28 @@ pub(super) fn changes(
         case.title.replace(" (NCCL)", ""),
         case.large?.name()
     ))
+}
+
+/// The sizes asked for; none: the scenario's. A table has a form also without sizes.
+pub(super) fn wanted_sizes(options: &Predict, table: bool) -> Result<Vec<u64>> {
+    let none = options.begin.is_none() && options.end.is_none();
+    if none && options.factor.is_some() {
+        return Err(Error::request("-f is for a sweep of sizes", "add -b 8 -e 1G"));
+    }
+    if none && !table && options.format.is_some() {
+        let help = "add -b 8 -e 1G, or --json";
+        return Err(Error::request("--format is for a sweep of sizes", help));
+    }
+    if none {
+        return Ok(Vec::new());
+    }
+    if options.explain || options.assumptions || options.every_call {
+        return Err(Error::request(
+            "--explain, --assumptions and --every-call belong to the first screen",
+            "drop them, or drop -b and -e",
+        ));
+    }
+    let begin = options.begin.unwrap_or(8);
+    let end = options.end.unwrap_or(begin);
+    Sizes { begin, end, factor: options.factor.unwrap_or(2.0) }.all()
 }

@@ -24,6 +24,23 @@ pub struct Constant {
     pub confidence: Confidence,
 }
 
+/// How many times a constant may differ from the program's own: beyond, it is a slip, and times and
+/// counts leave what the engine can hold.
+pub const OFF_MAX: f64 = 100.0;
+
+impl Constant {
+    /// Whether a value can stand in its place. What is counted in whole numbers stays at least one.
+    pub fn may_be(&self, value: f64) -> bool {
+        let counted = self.value >= 1.0 && matches!(self.unit.as_str(), "1" | "B");
+        let least = (self.value / OFF_MAX).max(if counted { 1.0 } else { 0.0 });
+        match self.value > 0.0 {
+            true => (least..=self.value * OFF_MAX).contains(&value),
+            // Nothing to compare with: a millisecond, or as many of anything else.
+            false => (0.0..=1e6).contains(&value),
+        }
+    }
+}
+
 /// A device model and what is known of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

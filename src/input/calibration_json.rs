@@ -8,7 +8,7 @@ use super::kinds::CALIBRATION;
 use super::places::Places;
 use super::read_text;
 use crate::error::{Error, Problem, Result};
-use crate::fabric::calibration::Constant;
+use crate::fabric::calibration::{Constant, OFF_MAX};
 use crate::fabric::{Calibration, DeviceClass};
 use crate::suggestion::did_you_mean;
 
@@ -71,21 +71,6 @@ pub fn find(calibration: &Calibration, name: &str) -> Result<(DeviceClass, Strin
     Ok((class, device.to_owned(), constant.to_owned()))
 }
 
-/// How many times a constant may differ from the program's own: beyond, it is a slip, and times and
-/// counts leave what the engine can hold.
-const OFF_MAX: f64 = 100.0;
-
-/// Whether a value can stand in a constant's place. What is counted in whole numbers stays at least one.
-fn possible(known: &Constant, value: f64) -> bool {
-    let counted = known.value >= 1.0 && matches!(known.unit.as_str(), "1" | "B");
-    let least = (known.value / OFF_MAX).max(if counted { 1.0 } else { 0.0 });
-    match known.value > 0.0 {
-        true => (least..=known.value * OFF_MAX).contains(&value),
-        // Nothing to compare with: a millisecond, or as many of anything else.
-        false => (0.0..=1e6).contains(&value),
-    }
-}
-
 fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.collect::<Vec<&str>>().join(", ")
 }
@@ -118,7 +103,7 @@ pub fn parse(file: &str, text: &str) -> Result<Calibration> {
                     let message = format!("{} in `{}`", name, constant.unit);
                     let help = format!("it is counted in {}", known.unit);
                     problems.push(Problem::new(message, path + ".constant.unit").help(help));
-                } else if !possible(known, constant.value) {
+                } else if !known.may_be(constant.value) {
                     let message = format!("{} is no value of a constant", constant.value);
                     let help = format!(
                         "the program's own is {} {}; {OFF_MAX} times more or less is taken at most",
@@ -149,13 +134,13 @@ mod tests {
     fn absurd_values_are_refused_of_every_constant() {
         let calibration = Calibration::embedded().expect("embedded");
         for (_, device, name, known) in calibration.iter() {
-            assert!(possible(known, known.value), "{device} {name}: the program's own");
+            assert!(known.may_be(known.value), "{device} {name}: the program's own");
             for value in [-1.0, f64::NAN, f64::INFINITY, 1e15, 1e308] {
-                assert!(!possible(known, value), "{device} {name}: {value}");
+                assert!(!known.may_be(value), "{device} {name}: {value}");
             }
             let smaller = [0.0, 1e-300].into_iter().filter(|_| known.value > 0.0);
             for value in smaller {
-                assert!(!possible(known, value), "{device} {name}: {value}");
+                assert!(!known.may_be(value), "{device} {name}: {value}");
             }
         }
     }

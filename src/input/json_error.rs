@@ -24,6 +24,22 @@ pub(super) fn read_json<T: DeserializeOwned>(text: &str) -> std::result::Result<
         problem.span = Some(Span { start, end: start + 1 });
         return Err(Box::new(problem));
     }
+    parse(text)
+}
+
+/// Reads a JSON list of texts from a file; `help` shows one.
+///
+/// # Errors
+/// [`Error::Input`] with the first fault of syntax or type and its place.
+pub fn read_list(file: &str, text: &str, help: &str) -> Result<Vec<String>> {
+    parse(text).map_err(|problem| Error::Input {
+        file: file.to_owned(),
+        text: text.to_owned(),
+        problems: vec![problem.help(help)],
+    })
+}
+
+fn parse<T: DeserializeOwned>(text: &str) -> std::result::Result<T, Box<Problem>> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();

@@ -95,6 +95,7 @@ fn beside(mut topology: Topology, found: Vec<Found>) -> Result<Loaded> {
             topology.assumptions.push(Assumption {
                 what: format!("conflict: GPU{a}-GPU{b} is {said} in the matrix, {built} here"),
                 effect: "the topology file was believed".to_owned(),
+                loud: true,
             });
         }
         topology.sources.extend(one.sources);

@@ -31,7 +31,7 @@ use crate::suggestion::known;
 use crate::topology::Topology;
 
 pub use found::build::Stated;
-pub use json_error::read_form;
+pub use json_error::{read_form, read_list};
 pub use machine::{Loaded, load_machine, machine_texts, sound};
 pub use read::read_text;
 pub use render::render;

@@ -9,8 +9,11 @@ use crate::topology::{Assumption, Topology};
 
 /// What the model itself assumes, whatever the machine.
 pub fn of_the_model() -> Vec<Assumption> {
-    let entry =
-        |what: &str, effect: &str| Assumption { what: what.to_owned(), effect: effect.to_owned() };
+    let entry = |what: &str, effect: &str| Assumption {
+        what: what.to_owned(),
+        effect: effect.to_owned(),
+        loud: false,
+    };
     vec![
         entry(
             "calls follow one another in a CUDA graph and all ranks arrive together",

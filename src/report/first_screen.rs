@@ -4,13 +4,11 @@
 use std::fmt::Write;
 
 use super::assumptions::may_lack_regimes;
-use super::in_place;
 use super::machine::{links_line, paths_line, settings};
 use super::number::{percent, short, shorter, signed_percent, with_range};
-use crate::algorithm::{Implementation, Transport, nccl};
+use super::{in_place, variables};
 use crate::prediction::{CasePrediction, Machine, Range};
 use crate::sweep::answer::Pick;
-use crate::sweep::environments::{ALL_PEERS, GAIN_MIN};
 use crate::sweep::{Answer, Question};
 use crate::units::{Time, format_thousands};
 use crate::workload::Step;
@@ -23,6 +21,9 @@ const US: usize = 17;
 const MS: usize = 7;
 const WAITING: usize = 6;
 
+/// Loud assumptions that are told one by one.
+const LOUD_MAX: usize = 3;
+
 /// Indentation of what goes on below.
 const WRAPPED: usize = 10;
 
@@ -30,6 +31,13 @@ const WRAPPED: usize = 10;
 pub fn first_screen(question: &Question<'_>, answer: &Answer, notes: &[String]) -> String {
     let mut out = String::new();
     heading(&mut out, question.machine);
+    let loud = question.machine.topology.assumptions.iter().filter(|one| one.loud);
+    for one in loud.clone().take(LOUD_MAX) {
+        line(&mut out, &format!("  note: {}", one.what));
+    }
+    if let Some(more @ 1..) = loud.count().checked_sub(LOUD_MAX) {
+        line(&mut out, &format!("  note: {more} more such: --assumptions"));
+    }
     for note in notes {
         line(&mut out, &format!("  note: {note}"));
     }
@@ -39,7 +47,9 @@ pub fn first_screen(question: &Question<'_>, answer: &Answer, notes: &[String]) 
         table(&mut out, question, answer, first);
     }
     best(&mut out, question, answer);
-    by_variables(&mut out, question, answer);
+    if let Some(variables) = variables::text(question, answer) {
+        line(&mut out, &variables);
+    }
     out.push('\n');
     waterfall(&mut out, question, answer);
     out.push_str(&in_place::text(answer));
@@ -223,35 +233,6 @@ fn best(out: &mut String, question: &Question<'_>, answer: &Answer) {
     line(out, &format!("  {of}   {}", told.join("   ")));
 }
 
-/// How to make NCCL take its fastest row, where that is not what it takes by itself.
-fn by_variables(out: &mut String, question: &Question<'_>, answer: &Answer) {
-    let us = |case: &CasePrediction| case.time_us.value;
-    let Some((pick, taken)) =
-        answer.picks.last().and_then(|pick| Some((pick, pick.prediction.as_ref()?)))
-    else {
-        return;
-    };
-    let of_nccl = question.cases.iter().zip(&answer.rows).filter_map(|(case, row)| {
-        let own = case.implementation == Implementation::Nccl && case.transport == Transport::Peer;
-        Some((case, row.last().filter(|_| own)?))
-    });
-    let best = of_nccl.min_by(|a, b| us(a.1).total_cmp(&us(b.1)));
-    let Some((case, best)) = best.filter(|best| us(best.1) < us(taken) * (1.0 - GAIN_MIN)) else {
-        return;
-    };
-    let Some(algorithm) = nccl::Algorithm::from_name(case.algorithm.name) else { return };
-    let level = if pick.staged { format!("{ALL_PEERS} ") } else { String::new() };
-    let title = title_word(&best.title);
-    let (algorithm, protocol) = (algorithm.name(), case.protocol.name());
-    line(
-        out,
-        &format!(
-            "  NCCL takes {title} with {level}NCCL_ALGO={algorithm} NCCL_PROTO={protocol}, at every size \
-             [simulate choose]"
-        ),
-    );
-}
-
 /// A chance; never quite sure.
 fn sure(chance: f64) -> String {
     if chance > 0.99 { "> 99 %".to_owned() } else { percent(chance) }
@@ -300,7 +281,7 @@ fn regimes(out: &mut String, answer: &Answer) {
 }
 
 /// A title without what stands in brackets.
-fn title_word(title: &str) -> &str {
+pub(super) fn title_word(title: &str) -> &str {
     title.split(" (").next().unwrap_or(title)
 }
 

@@ -26,5 +26,6 @@ pub mod spread;
 pub mod step;
 pub mod table;
 pub mod trace;
+mod variables;
 
 pub use first_screen::first_screen;

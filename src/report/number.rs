@@ -30,6 +30,9 @@ fn two_digits(value: f64) -> String {
 
 /// A figure with its range: `14.9 (13-17)`.
 pub fn with_range(range: Range) -> String {
+    if range.high.abs() < 0.0005 && range.low.abs() < 0.0005 {
+        return "0".to_owned();
+    }
     format!("{} ({}-{})", short(range.value), two_digits(range.low), two_digits(range.high))
 }
 
@@ -52,6 +55,7 @@ mod tests {
         assert_eq!(short(9.876), "9.88");
         assert_eq!(short(9.999), "10.0");
         assert_eq!(short(254.01), "254");
+        assert_eq!(with_range(Range { value: 0.0, low: 0.0, high: 0.0 }), "0");
         assert_eq!(with_range(Range { value: 14.9, low: 12.9, high: 17.2 }), "14.9 (13-17)");
         // Ends that differ by a tenth or more are told apart, however small the figure.
         for exponent in -1..4 {

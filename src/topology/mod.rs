@@ -61,6 +61,9 @@ pub struct Assumption {
     pub what: String,
     /// What it would change if it were wrong.
     pub effect: String,
+    /// The whole answer hangs on it: it is told on the first screen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub loud: bool,
 }
 
 /// A named node.

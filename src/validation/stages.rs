@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fit::{Effect, Name, compared, fit_with_priors};
 use crate::error::{self, Error, Result};
+use crate::fabric::calibration::Constant;
 use crate::fabric::{Calibration, DeviceClass};
 use crate::measurement::table::Row;
 use crate::measurement::{Observation, Run};
@@ -310,6 +311,11 @@ impl<'a> Work<'a> {
         let Some(value) = reading.value(rows)? else { return Ok(()) };
         let at = self.place(&reading.constant)?;
         let Known { name: (class, device, name), told, .. } = &mut self.known[at];
+        // Of two rows that hardly differ the difference is noise: then they tell nothing.
+        let known = self.calibration.constant(*class, device, name)?.clone();
+        if !(Constant { value: told.table, ..known }).may_be(value) {
+            return Ok(());
+        }
         self.calibration.set(*class, device, name, value)?;
         (told.alone, told.low, told.high, told.how) = (value, value, value, How::Read);
         told.stage.clone_from(&reading.rows.experiment);

@@ -103,8 +103,8 @@ fn reads_wait_behind_what_a_copy_engine_has_asked_for() {
         assert!((ns / measured - 1.0).abs() < most, "{ns} ns, measured {measured}");
     };
     near(alone, 1200.0, 0.06);
-    near(read_ns("h200-host-link", &[h2d.clone()]), 3400.0, 0.06);
-    near(read_ns("h200-host-link", &[d2h.clone()]), 1630.0, 0.22);
+    near(read_ns("h200-host-link", std::slice::from_ref(&h2d)), 3400.0, 0.06);
+    near(read_ns("h200-host-link", std::slice::from_ref(&d2h)), 1630.0, 0.22);
     let both_gpus = [Traffic::H2d, Traffic::D2h].map(|traffic| beside(traffic, &[0, 1]));
     near(read_ns("h200x2-nvlink-pair", &both_gpus), 5200.0, 0.06);
 }

@@ -378,3 +378,20 @@ fn the_best_place_is_no_slower_than_the_own_one() {
     assert_eq!(value["fastest"].as_array().map(Vec::len), Some(11));
     refused(&["place", "--topo", "rtx4090x8-rome", "--ranks", "9"], "9 ranks have no place");
 }
+
+#[test]
+fn a_list_of_edits_with_a_fault_is_shown_where_it_is() {
+    let folder = Folder::new("edit-list");
+    let file = folder.file("edits.json");
+    let refused_at = |text: &str, place: &str, shown: &str| {
+        fs::write(&file, text).expect("writable");
+        let edits = format!("@{file}");
+        let arguments = ["--topo", "rtxpro6000x8", "--what-if", &edits];
+        refused(&arguments, &format!("edits.json:{place}"));
+        refused(&arguments, shown);
+        refused(&arguments, "a list of edits is such as [\"p2p=off\"");
+    };
+    refused_at("[\n \"tp=4\",\n 5\n]\n", "3:", " 5");
+    refused_at("{\"a\": 1}", "1:", "{\"a\": 1}");
+    refused_at("[\"tp=4\"", "1:", "[\"tp=4\"");
+}

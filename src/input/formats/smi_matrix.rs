@@ -167,10 +167,8 @@ fn mirror(found: &mut Found, matrix: &mut Matrix) {
             } else {
                 if lower != Relation::Unknown && lower != upper {
                     let (one, two) = (&matrix.names[a], &matrix.names[b]);
-                    found.remark(
-                        format!(
-                            "conflict: {one}-{two} is {upper} in one row, {lower} in the other"
-                        ),
+                    found.conflict(
+                        format!("{one}-{two} is {upper} in one row, {lower} in the other"),
                         "the upper one was taken",
                     );
                 }

@@ -140,7 +140,7 @@ impl Builder<'_> {
                             "a {real}, which the calibration lacks: timed as {}",
                             entry.model
                         );
-                        notes.add(
+                        notes.warn(
                             &id,
                             what,
                             "latencies and rates of the GPU itself may differ by a third",
@@ -150,7 +150,7 @@ impl Builder<'_> {
                 }
                 (None, None) => {
                     let model = self.guess(found);
-                    notes.add(
+                    notes.warn(
                         &id,
                         format!("its model is not said: taken as {model}"),
                         "compute capability, latencies and rates are the model's; state it with --assume gpu=MODEL",

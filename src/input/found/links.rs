@@ -7,22 +7,45 @@ use crate::topology::link::Pcie;
 /// Remarks on links, those of equal words together.
 #[derive(Default)]
 pub(super) struct Notes {
-    entries: Vec<(String, String, Vec<String>)>,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    nodes: Vec<String>,
+    what: String,
+    effect: String,
+    loud: bool,
 }
 
 impl Notes {
     /// Notes something of a node.
     pub(super) fn add(&mut self, node: &str, what: String, effect: &str) {
-        match self.entries.iter_mut().find(|entry| entry.0 == what && entry.1 == effect) {
-            Some(entry) => entry.2.push(node.to_owned()),
-            None => self.entries.push((what, effect.to_owned(), vec![node.to_owned()])),
+        self.note(node, what, effect, false);
+    }
+
+    /// Notes something of a node that the whole answer hangs on.
+    pub(super) fn warn(&mut self, node: &str, what: String, effect: &str) {
+        self.note(node, what, effect, true);
+    }
+
+    fn note(&mut self, node: &str, what: String, effect: &str, loud: bool) {
+        match self.entries.iter_mut().find(|entry| entry.what == what && entry.effect == effect) {
+            Some(entry) => entry.nodes.push(node.to_owned()),
+            None => {
+                let (nodes, effect) = (vec![node.to_owned()], effect.to_owned());
+                self.entries.push(Entry { nodes, what, effect, loud });
+            }
         }
     }
 
     /// Moves all into the remarks.
     pub(super) fn finish(self, found: &mut Found) {
-        for (what, effect, nodes) in self.entries {
-            found.remark(format!("{}: {what}", list(&nodes)), effect);
+        for Entry { nodes, what, effect, loud } in self.entries {
+            let what = format!("{}: {what}", list(&nodes));
+            match loud {
+                true => found.warn(what, effect),
+                false => found.remark(what, effect),
+            }
         }
     }
 }

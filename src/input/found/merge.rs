@@ -125,7 +125,7 @@ fn fold(base: &mut Found, other: Found) {
     conflicts.fill("IOMMU", &mut base.iommu, other.iommu);
     base.ring = base.ring.take().or(other.ring);
     for (what, effect) in conflicts.list {
-        base.remark(format!("conflict: {told_by} has {what}"), effect);
+        base.conflict(format!("{told_by} has {what}"), effect);
     }
 }
 
@@ -207,8 +207,8 @@ pub(super) fn apply_cards(found: &mut Found) {
             .iter()
             .map(|card| card.address.map_or_else(|| card.title.clone(), |place| place.to_string()))
             .collect();
-        found.remark(
-            format!("conflict: GPUs of a list that are not in the tree: {}", names.join(", ")),
+        found.conflict(
+            format!("GPUs of a list that are not in the tree: {}", names.join(", ")),
             "they are left out",
         );
     }
@@ -228,6 +228,6 @@ fn apply(found: &mut Found, at: usize, card: Card) {
     conflicts.link(&format!("link of {what}"), &mut function.trained, card.trained);
     conflicts.link(&format!("capability of {what}"), &mut function.able, card.able);
     for (what, effect) in conflicts.list {
-        found.remark(format!("conflict: the list of GPUs has {what}"), effect);
+        found.conflict(format!("the list of GPUs has {what}"), effect);
     }
 }

@@ -14,6 +14,7 @@ mod synthesis;
 mod tell;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use crate::topology::Assumption;
 
@@ -268,7 +269,20 @@ impl Found {
 
     /// Adds a remark.
     pub fn remark(&mut self, what: impl Into<String>, effect: impl Into<String>) {
-        let remark = Assumption { what: what.into(), effect: effect.into() };
+        self.add(Assumption { what: what.into(), effect: effect.into(), loud: false });
+    }
+
+    /// Adds a remark that the whole answer hangs on.
+    pub fn warn(&mut self, what: impl Into<String>, effect: impl Into<String>) {
+        self.add(Assumption { what: what.into(), effect: effect.into(), loud: true });
+    }
+
+    /// Adds what two sources, or two places of one, say differently, and which was believed.
+    pub fn conflict(&mut self, what: impl Display, effect: impl Into<String>) {
+        self.warn(format!("conflict: {what}"), effect);
+    }
+
+    fn add(&mut self, remark: Assumption) {
         if !self.remarks.contains(&remark) {
             self.remarks.push(remark);
         }

@@ -48,8 +48,8 @@ pub(super) fn functions(matrix: &Matrix) -> Found {
         function.numa = node[device];
         if matrix.numa[device].is_some_and(|said| node[device] != Some(said)) {
             let name = &matrix.names[device];
-            found.remark(
-                format!("conflict: {name} is SYS to a device of its own NUMA node"),
+            found.conflict(
+                format!("{name} is SYS to a device of its own NUMA node"),
                 "the path was believed: it has a node of its own, on another socket perhaps",
             );
         }

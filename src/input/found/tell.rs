@@ -10,8 +10,8 @@ pub(super) fn tell_differences(found: &mut Found, topology: &Topology) {
     let Some(matrix) = found.matrix.take() else { return };
     let count = (matrix.gpus().len(), topology.gpus().len());
     if count.0 != count.1 {
-        found.remark(
-            format!("conflict: the matrix shows {} GPUs, the PCI devices are {}", count.0, count.1),
+        found.conflict(
+            format!("the matrix shows {} GPUs, the PCI devices are {}", count.0, count.1),
             "paths are those of the PCI devices; is the matrix from a container or another machine?",
         );
     }
@@ -30,7 +30,7 @@ pub(super) fn tell_differences(found: &mut Found, topology: &Topology) {
         } else {
             "the matrix contradicts itself or shows what no tree of switches has"
         };
-        found.remark(format!("conflict: {}: {what}", list(&pairs)), effect);
+        found.conflict(format!("{}: {what}", list(&pairs)), effect);
     }
     found.matrix = Some(matrix);
 }

@@ -4,7 +4,8 @@ use std::io::BufRead;
 
 use serde::Deserialize;
 
-use super::{Call, Trace, TraceFormat, failure};
+use super::shown::at_fault;
+use super::{Call, Trace, TraceFormat};
 use crate::error::Result;
 use crate::workload::Collective;
 
@@ -47,11 +48,7 @@ struct Node {
 
 fn read(file: &str, stream: &mut dyn BufRead, trace: &mut Trace) -> Result<()> {
     let graph: Graph = serde_json::from_reader(stream).map_err(|error| {
-        failure(
-            file,
-            format!("no Chakra trace: {error}"),
-            "expected `workload_graph`, a list of nodes",
-        )
+        at_fault(file, "no Chakra trace", &error, "expected `workload_graph`, a list of nodes")
     })?;
     for node in graph.workload_graph.into_iter().filter(|node| node.kind == COLLECTIVE) {
         call(trace, node.comm_type, node.comm_size, node.name);

@@ -6,7 +6,8 @@ use std::io::BufRead;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::{Call, Trace, TraceFormat, failure, names};
+use super::shown::at_fault;
+use super::{Call, Trace, TraceFormat, names};
 use crate::error::Result;
 
 /// The format.
@@ -57,11 +58,7 @@ fn read(file: &str, stream: &mut dyn BufRead, trace: &mut Trace) -> Result<()> {
     if let Err(error) = whole {
         // The profiler writes while it runs: what was read before the end stands.
         if trace.calls.is_empty() || !error.is_eof() {
-            return Err(failure(
-                file,
-                format!("no trace: {error}"),
-                "is it cut off, or edited by hand?",
-            ));
+            return Err(at_fault(file, "no trace", &error, "is it cut off, or edited by hand?"));
         }
         trace.warn(format!(
             "the trace breaks off at line {}: what was before it stands",

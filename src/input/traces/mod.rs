@@ -14,6 +14,7 @@ mod nsys_sqlite;
 mod own;
 mod probe;
 mod scenario;
+mod shown;
 mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};

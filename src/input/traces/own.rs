@@ -5,7 +5,8 @@ use std::io::BufRead;
 
 use serde::Deserialize;
 
-use super::{Call, Trace, TraceFormat, failure};
+use super::shown::at_fault;
+use super::{Call, Trace, TraceFormat};
 use crate::error::Result;
 use crate::workload::Collective;
 
@@ -51,9 +52,8 @@ struct Arguments {
 }
 
 fn read(file: &str, stream: &mut dyn BufRead, trace: &mut Trace) -> Result<()> {
-    let File { made, events } = serde_json::from_reader(stream).map_err(|error| {
-        failure(file, format!("no trace: {error}"), "is it as `--trace` wrote it?")
-    })?;
+    let File { made, events } = serde_json::from_reader(stream)
+        .map_err(|error| at_fault(file, "no trace", &error, "is it as `--trace` wrote it?"))?;
     let Some(collective) = made.collective else {
         trace.leave_out("calls that are no collective", 1);
         return Ok(());

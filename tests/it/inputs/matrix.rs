@@ -97,6 +97,24 @@ fn nvlinks_in_pairs_in_a_mesh_and_by_switches() {
 }
 
 #[test]
+fn what_the_answer_hangs_on_stands_on_the_first_screen() {
+    let told = |text: &str| {
+        let run = crate::cli::simulate_with(&["--topo", "-"], text.as_bytes());
+        assert_eq!(run.code, 0, "{}", run.err);
+        let notes = run.out.lines().filter_map(|line| line.strip_prefix("  note: "));
+        notes.map(str::to_owned).collect::<Vec<String>>()
+    };
+    let guessed = "gpu0, gpu1, gpu2, gpu3: its model is not said: taken as rtx-pro-6000";
+    let notes = told(NEW);
+    assert!(notes.iter().any(|note| note == guessed), "{notes:?}");
+    assert!(!notes.iter().any(|note| note.starts_with("conflict")), "{notes:?}");
+    let notes = told(&NEW.replace("GPU1\tPIX\t X ", "GPU1\tPHB\t X "));
+    let conflict = "conflict: GPU0-GPU1 is PIX in one row, PHB in the other";
+    assert!(notes.iter().any(|note| note == conflict), "{notes:?}");
+    assert!(notes.iter().any(|note| note == guessed), "{notes:?}");
+}
+
+#[test]
 fn a_matrix_that_contradicts_itself_is_read_with_a_conflict() {
     let odd = "GPU0 X PIX SYS\nGPU1 PIX X PIX\nGPU2 SYS PIX X\n";
     let topology = machine(&[odd]);

@@ -1,6 +1,7 @@
 //! Traces of the torch profiler.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{Read, Write as _};
 
 use collsim::input::traces::{Import, read_from};
@@ -8,6 +9,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::{holds, listed, read, refused, scenario, stated, steps, trace};
+use crate::cli::{simulate, simulate_with};
+use crate::grids::Folder;
 
 /// A kernel of NCCL as torch annotates it.
 fn nccl(start: f64, duration: f64, elements: u64) -> String {
@@ -166,4 +169,26 @@ fn a_long_trace_is_a_stream() {
     let result = read_from("long", source, None, &|bytes| told.set(bytes));
     refused(result, &["no trace: EOF"]);
     assert!(told.get() > 31 << 20);
+}
+
+#[test]
+fn a_fault_is_shown_where_it_stands() {
+    let folder = Folder::new("trace-fault");
+    let name = folder.file("rank0.json");
+    let long = "x".repeat(3000);
+    let text = format!(
+        "{{\"traceEvents\": [\n{{\"ph\": \"X\", \"name\": \"{long}\", \"ts\": \"abc\", \"dur\": 3}}\n]}}"
+    );
+    fs::write(&name, &text).expect("writable");
+    for command in [&["import", &name][..], &["trace", "show", &name]] {
+        let run = simulate(command);
+        assert_eq!(run.code, 2, "{}", run.out);
+        assert!(run.err.contains("at line 2 column"), "{}", run.err);
+        // What stands there, not the whole line.
+        assert!(run.err.contains("\"ts\": \"abc\", \"dur\": 3}`"), "{}", run.err);
+        assert!(run.err.len() < 600, "{}", run.err);
+    }
+    // By a pipe the place must do.
+    let run = simulate_with(&["trace", "show", "-"], text.as_bytes());
+    assert!(run.err.contains("at line 2 column") && !run.err.contains('`'), "{}", run.err);
 }
