@@ -67,7 +67,7 @@ struct Absent : std::runtime_error {
 };
 
 struct Context;
-// Whether others use the GPUs by now: a remark on every row (system.cu).
+// Once a second: whether others use the GPUs by now, a remark on every row (system.cu).
 void find_newcomers(Context&);
 
 struct Context {
@@ -90,10 +90,7 @@ struct Context {
     void add(Row row) {
         check();
         table.add(std::move(row));
-        // Between two figures nothing is timed.
-        if (seconds() < looked + 1) return;
-        find_newcomers(*this);
-        looked = seconds();
+        find_newcomers(*this);   // Between two figures nothing is timed.
     }
     int repeats() const { return options.repeats; }
     // `full` of a normal run, fewer of a quick or tiny one.

@@ -90,7 +90,6 @@ Express busy_link(const Gpu& gpu) {
     return link;
 }
 
-// Another process on a GPU, or work on it: a remark on every row.
 // Processes besides this one that use a GPU.
 std::set<std::string> other_processes() {
     const std::vector<std::string> apps =
@@ -103,6 +102,7 @@ std::set<std::string> other_processes() {
 
 constexpr const char* not_idle = "GPUs were not idle";
 
+// Another process on a GPU, or work on it: a remark on every row.
 void find_others(Context& context) {
     const std::string text =
         output_of("nvidia-smi --query-gpu=utilization.gpu --format=csv,noheader,nounits");
@@ -225,7 +225,8 @@ void describe_machine(Context& context) {
 }
 
 void find_newcomers(Context& context) {
-    if (!context.table.remark.empty()) return;
+    if (!context.table.remark.empty() || context.seconds() < context.looked + 1) return;
+    context.looked = context.seconds();
     const size_t others = other_processes().size();
     if (others == 0) return;
     context.table.remark = not_idle;

@@ -99,7 +99,7 @@ fn compare(
     let comparison = Comparison::of(before, side(&second, after)?)?;
     let told: Vec<(String, String)> = words.into_iter().zip(did).collect();
     let text = if options.json {
-        format!("{:#}\n", report::json(&comparison, &told, options.seed.unwrap_or(0))?)
+        format!("{:#}\n", report::json(&comparison, &told, options.seed())?)
     } else {
         report::page(&comparison, &told, options.format.map_or(TableFormat::Text, table_format))
     };

@@ -226,7 +226,7 @@ impl<'a> Asked<'a> {
         }
         let out = self.options.out.as_deref();
         if self.options.json {
-            let mut value = json::answer(&question, &answer, self.options.seed.unwrap_or(0))?;
+            let mut value = json::answer(&question, &answer, self.options.seed())?;
             value["barrier"] = serde_json::json!(self.barrier()?);
             return output.plain(&pretty(&value), out);
         }
@@ -235,7 +235,7 @@ impl<'a> Asked<'a> {
             text.push('\n');
             text.push_str(&explain::explain(&question, &answer));
             text.push_str(&explain::barrier(&self.barrier()?));
-            text.push_str(&spread::text(&question, &answer, self.options.seed.unwrap_or(0))?);
+            text.push_str(&spread::text(&question, &answer, self.options.seed())?);
         }
         if self.options.assumptions {
             text.push('\n');
@@ -266,7 +266,7 @@ impl<'a> Asked<'a> {
         progress.finish();
         let around = Around::default();
         let text = if self.options.json {
-            pretty(&json::sizes(&self.question(&around), &rows, self.options.seed.unwrap_or(0))?)
+            pretty(&json::sizes(&self.question(&around), &rows, self.options.seed())?)
         } else {
             let dtype = self.scenario.steps[0].dtype;
             let table = sizes::table(&rows, dtype, self.case_options.gpus.len());

@@ -10,6 +10,13 @@ use crate::sweep::plan::{edit_scenario, parse_edits};
 use crate::sweep::sizes::Sizes;
 use crate::workload::{Scenario, Step};
 
+impl Predict {
+    /// What draws start from.
+    pub(super) fn seed(&self) -> u64 {
+        self.seed.unwrap_or(0)
+    }
+}
+
 /// What the options lay down.
 pub(super) fn choice(options: &Predict) -> Result<Choice> {
     Ok(Choice {

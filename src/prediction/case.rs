@@ -118,6 +118,11 @@ impl Case {
         self.title.replace(self.protocol.name(), now.name())
     }
 
+    /// Equal for two cases with their options that are simulated alike at any size.
+    pub fn key(&self, options: &CaseOptions) -> String {
+        format!("{} {:?} {options:?}", self.title, self.transport)
+    }
+
     /// Predicts a call of `bytes`.
     ///
     /// # Errors

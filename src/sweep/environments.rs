@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use super::choose::{Choosing, Chosen};
 use super::in_parallel;
+use crate::algorithm::Protocol;
+use crate::algorithm::nccl::Algorithm;
 use crate::error::Result;
 use crate::prediction::nccl::{case_of, tuned};
 use crate::prediction::{Case, CaseOptions, CasePrediction};
@@ -65,34 +67,33 @@ pub fn environments(choosing: &Choosing<'_>, chosen: &[Chosen]) -> Result<Vec<En
         let plan = |size: &Chosen| setup.plan(collective, size.bytes);
         plans.push(chosen.iter().map(plan).collect::<Result<_>>()?);
     }
-    // Several variables may make NCCL do the same.
-    let mut jobs: BTreeMap<String, (u64, Case, CaseOptions)> = BTreeMap::new();
+    // What NCCL could take as it is was simulated already, and several variables may make it do the same.
+    let mut done: BTreeMap<String, CasePrediction> = BTreeMap::new();
+    for size in chosen {
+        for candidate in &size.candidates {
+            let (row, simulated) = (&candidate.price.row, candidate.simulated.as_ref());
+            let run = Run::of(choosing, choosing.setup, size.bytes, row.algorithm, row.protocol);
+            done.extend(run.zip(simulated).map(|(run, found)| (run.key(), found.clone())));
+        }
+    }
+    let mut jobs: BTreeMap<String, Run> = BTreeMap::new();
     let mut keys: Vec<Vec<Option<String>>> = Vec::new();
     for ((_, setup), plans) in setups.iter().zip(&plans) {
         let mut of_setup = Vec::new();
         for (size, plan) in chosen.iter().zip(plans) {
             let (algorithm, protocol) = (plan.choice.algorithm, plan.choice.protocol);
-            let case = case_of(
-                setup,
-                choosing.collective,
-                algorithm,
-                protocol,
-                size.bytes,
-                choosing.options,
-            );
-            of_setup.push(case.ok().map(|(case, options)| {
-                let key = format!("{} {} {options:?}", size.bytes, case.title);
-                jobs.insert(key.clone(), (size.bytes, case, options));
-                key
-            }));
+            let run = Run::of(choosing, setup, size.bytes, algorithm, protocol);
+            of_setup.push(run.as_ref().map(Run::key));
+            let new = run.filter(|run| !done.contains_key(&run.key()));
+            jobs.extend(new.map(|run| (run.key(), run)));
         }
         keys.push(of_setup);
     }
-    let jobs: Vec<(String, (u64, Case, CaseOptions))> = jobs.into_iter().collect();
-    let done = in_parallel(&jobs, |(_, (bytes, case, options))| {
+    let jobs: Vec<(String, Run)> = jobs.into_iter().collect();
+    let found = in_parallel(&jobs, |(_, Run { bytes, case, options })| {
         case.predict(choosing.machine, *bytes, options)
     })?;
-    let done: BTreeMap<&String, CasePrediction> = jobs.iter().map(|job| &job.0).zip(done).collect();
+    done.extend(jobs.into_iter().map(|job| job.0).zip(found));
     let all: Vec<Environment> = setups
         .iter()
         .zip(&keys)
@@ -102,6 +103,34 @@ pub fn environments(choosing: &Choosing<'_>, chosen: &[Chosen]) -> Result<Vec<En
         })
         .collect();
     Ok(worth_setting(&all))
+}
+
+/// One simulation.
+struct Run {
+    bytes: u64,
+    case: Case,
+    options: CaseOptions,
+}
+
+impl Run {
+    /// What stands for an algorithm and protocol of NCCL; nothing where no schedule replays it.
+    fn of(
+        choosing: &Choosing<'_>,
+        setup: &Setup,
+        bytes: u64,
+        algorithm: Algorithm,
+        protocol: Protocol,
+    ) -> Option<Run> {
+        let (collective, options) = (choosing.collective, choosing.options);
+        let found = case_of(setup, collective, algorithm, protocol, bytes, options);
+        found.ok().map(|(case, options)| Run { bytes, case, options })
+    }
+
+    /// Equal for two that give the same.
+    fn key(&self) -> String {
+        let Run { bytes, case, options } = self;
+        format!("{bytes} {}", case.key(options))
+    }
 }
 
 /// NCCL as it is, then with each set of variables that its user has left open.

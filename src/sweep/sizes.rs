@@ -88,11 +88,7 @@ pub fn sweep(
         jobs.extend(cases.iter().map(|case| (size, case)));
     }
     let done = in_parallel(&jobs, |&(sizes, case)| {
-        let predictions = if sizes[0] > EXACT_BYTES {
-            case.predict_large(machine, sizes, options)
-        } else {
-            sizes.iter().map(|&size| case.predict(machine, size, options)).collect()
-        };
+        let predictions = predicted(machine, case, sizes, options);
         sizes.iter().for_each(|_| progress());
         predictions
     })?;
@@ -101,6 +97,9 @@ pub fn sweep(
     all.sort_by_key(|prediction| prediction.bytes);
     Ok(all.chunks(cases.len().max(1)).map(<[CasePrediction]>::to_vec).collect())
 }
+
+/// How a call is simulated; nothing where no schedule replays it.
+type Way = Option<(Case, CaseOptions)>;
 
 /// What NCCL takes by itself at each size, and gives, as nccl-tests would show it; `None` where no
 /// schedule replays it.
@@ -114,17 +113,41 @@ pub fn taken_by_nccl(
     sizes: &[u64],
     options: &CaseOptions,
 ) -> Result<Vec<Option<CasePrediction>>> {
-    let sizes: Vec<u64> = sizes.iter().rev().copied().collect();
-    let mut found = in_parallel(&sizes, |&size| {
-        let Ok((case, options)) = taken(setup, collective, size, options)?.case else {
-            return Ok(None);
-        };
-        let prediction = case.predict(machine, size, &options)?;
-        let title = format!("what NCCL takes: {}", prediction.title);
-        Ok(Some(CasePrediction { title, ..prediction }))
+    // Large sizes that are run alike share what is simulated; they come first, being the longest.
+    let key = |way: &Way| way.as_ref().map(|(case, options)| case.key(options));
+    let mut jobs: Vec<(Vec<u64>, Way)> = Vec::new();
+    for &size in sizes.iter().rev() {
+        let way = taken(setup, collective, size, options)?.case.ok();
+        match jobs.last_mut() {
+            Some((together, before)) if size > EXACT_BYTES && key(before) == key(&way) => {
+                together.insert(0, size);
+            }
+            _ => jobs.push((vec![size], way)),
+        }
+    }
+    let found = in_parallel(&jobs, |(sizes, way)| {
+        let Some((case, options)) = way else { return Ok(vec![None; sizes.len()]) };
+        let predictions = predicted(machine, case, sizes, options)?;
+        let named = predictions.into_iter().map(|one| {
+            let title = format!("what NCCL takes: {}", one.title);
+            Some(CasePrediction { title, ..one })
+        });
+        Ok(named.collect())
     })?;
-    found.reverse();
-    Ok(found)
+    Ok(found.into_iter().rev().flatten().collect())
+}
+
+/// A case at some sizes, large ones together.
+fn predicted(
+    machine: &Machine,
+    case: &Case,
+    sizes: &[u64],
+    options: &CaseOptions,
+) -> Result<Vec<CasePrediction>> {
+    if sizes[0] > EXACT_BYTES {
+        return case.predict_large(machine, sizes, options);
+    }
+    sizes.iter().map(|&size| case.predict(machine, size, options)).collect()
 }
 
 #[cfg(test)]

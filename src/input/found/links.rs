@@ -2,6 +2,7 @@
 
 use super::build::Stated;
 use super::{Found, Kind, LinkFact};
+use crate::topology::Assumption;
 use crate::topology::link::Pcie;
 
 /// Remarks on links, those of equal words together.
@@ -42,10 +43,7 @@ impl Notes {
     pub(super) fn finish(self, found: &mut Found) {
         for Entry { nodes, what, effect, loud } in self.entries {
             let what = format!("{}: {what}", list(&nodes));
-            match loud {
-                true => found.warn(what, effect),
-                false => found.remark(what, effect),
-            }
+            found.add(Assumption { what, effect, loud });
         }
     }
 }

@@ -272,14 +272,10 @@ impl Found {
         self.add(Assumption { what: what.into(), effect: effect.into(), loud: false });
     }
 
-    /// Adds a remark that the whole answer hangs on.
-    pub fn warn(&mut self, what: impl Into<String>, effect: impl Into<String>) {
-        self.add(Assumption { what: what.into(), effect: effect.into(), loud: true });
-    }
-
     /// Adds what two sources, or two places of one, say differently, and which was believed.
     pub fn conflict(&mut self, what: impl Display, effect: impl Into<String>) {
-        self.warn(format!("conflict: {what}"), effect);
+        let what = format!("conflict: {what}");
+        self.add(Assumption { what, effect: effect.into(), loud: true });
     }
 
     fn add(&mut self, remark: Assumption) {

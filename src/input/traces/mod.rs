@@ -228,9 +228,14 @@ fn by_import(file: &str, error: Error) -> Error {
     }
 }
 
+/// Whether a file is packed by gzip (RFC 1952, section 2.3.1).
+fn is_packed(start: &[u8]) -> bool {
+    start.starts_with(&[0x1f, 0x8b])
+}
+
 /// The start of a text that may be packed; a packed one breaks off, which is no matter.
 fn read_head(mut bytes: impl BufRead, head: &mut Vec<u8>) {
-    let packed = bytes.fill_buf().is_ok_and(|start| start.starts_with(&[0x1f, 0x8b]));
+    let packed = bytes.fill_buf().is_ok_and(is_packed);
     let _ = match packed {
         true => MultiGzDecoder::new(bytes).take(HEAD as u64).read_to_end(head),
         false => bytes.read_to_end(head),
@@ -250,7 +255,7 @@ pub fn read_from(
     let failed = |error: io::Error| failure(file, error.to_string(), "is it whole?");
     let counted = Counted { source, bytes: 0, progress };
     let mut bytes = BufReader::with_capacity(1 << 18, counted);
-    let packed = bytes.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]);
+    let packed = is_packed(bytes.fill_buf().map_err(failed)?);
     let mut stream: Box<dyn BufRead> = match packed {
         true => Box::new(BufReader::with_capacity(1 << 18, MultiGzDecoder::new(bytes))),
         false => Box::new(bytes),

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-use super::failure;
+use super::super::utf16;
+use super::{failure, is_packed};
 use crate::error::Error;
 
 /// Bytes shown before and after the place.
@@ -14,7 +15,7 @@ const AFTER: u64 = 40;
 pub(super) fn at_fault(file: &str, what: &str, error: &serde_json::Error, help: &str) -> Error {
     let shown = match around(file, error.line() as u64, error.column() as u64) {
         Ok(Some(text)) => format!(": `{text}`"),
-        // A pipe, or a packed file: the place must do.
+        // A pipe, a packed file, or UTF-16: the place must do.
         Ok(None) | Err(_) => String::new(),
     };
     failure(file, format!("{what}: {error}{shown}"), help)
@@ -26,9 +27,8 @@ fn around(file: &str, line: u64, column: u64) -> io::Result<Option<String>> {
         return Ok(None);
     }
     let mut reader = BufReader::new(File::open(file)?);
-    let packed = reader.fill_buf()?.starts_with(&[0x1f, 0x8b]);
-    let wide = reader.fill_buf()?.iter().take(64).any(|byte| *byte == 0);
-    if packed || wide {
+    let head = reader.fill_buf()?;
+    if is_packed(head) || utf16::order(head).is_some() {
         return Ok(None);
     }
     let mut start = 0;
