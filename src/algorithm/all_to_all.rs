@@ -105,6 +105,7 @@ fn build(request: &Request<'_>) -> Result<Schedule> {
     let mut first = 0;
     for works in &works {
         let at_once = works.len().min(WORKS_MAX);
+        nccl.set_groups(first, 2 * at_once);
         for (index, work) in works.iter().enumerate() {
             let block = first + 2 * (index % at_once);
             add(&mut nccl, n, piece as u32, chunk, work, block);

@@ -98,6 +98,7 @@ impl<'r, 'a> Chain<'r, 'a> {
         largest: u64,
     ) -> Chain<'r, 'a> {
         let block = 2 * channel as usize;
+        nccl.set_groups(block, 2);
         nccl.set_threads(Place { rank: order[0], block }, THREADS);
         let (mut up, mut down) = (Vec::new(), Vec::new());
         for pair in order.windows(2) {

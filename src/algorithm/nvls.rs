@@ -140,14 +140,14 @@ fn build(request: &Request<'_>, collective: Collective) -> Result<Schedule> {
     let channels = request.blocks.unwrap_or_else(|| request.kernel.nvls_channels.min(fewest));
     let threads = warps(collective, n).map(|warps| 32 * warps);
     let mut builder = Builder::new("NVLS", &request.gpus, 0, 32);
+    let roles: Vec<u32> = threads.into_iter().filter(|&threads| threads > 0).collect();
     for rank in 0..n {
-        for _ in 0..channels {
-            for threads in threads.into_iter().filter(|&threads| threads > 0) {
-                let executor = Executor::Sm;
-                builder.add_block(
-                    rank,
-                    Block { executor, threads, background: false, ops: Vec::new() },
-                );
+        for channel in 0..channels {
+            let first = channel * roles.len() as u32;
+            for (role, &threads) in roles.iter().enumerate() {
+                let (executor, beside) = (Executor::Sm, (role > 0).then_some(first));
+                let block = Block { executor, threads, beside, background: false, ops: vec![] };
+                builder.add_block(rank, block);
             }
         }
     }

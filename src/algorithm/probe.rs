@@ -90,7 +90,13 @@ pub fn load_mix(
     let mut builder = Builder::new("load mix", &gpus, 0, 32);
     if let Some((_, target, hops)) = chase {
         let buffer = builder.buffer(0, target, Role::Scratch, 4096);
-        let block = Block { executor: Executor::Sm, threads: 32, background: false, ops: vec![] };
+        let block = Block {
+            executor: Executor::Sm,
+            threads: 32,
+            beside: None,
+            background: false,
+            ops: vec![],
+        };
         let block = builder.add_block(0, block);
         for _ in 0..hops {
             builder.load(0, block, buffer, Part { offset: 0, bytes: 4 }, Action::Discard);
@@ -103,8 +109,13 @@ pub fn load_mix(
             let buffer = builder.buffer(rank, group.target, Role::Scratch, STREAM_BYTES);
             builder.cold(buffer);
             let ops = load_ops(fabric, group, buffer);
-            let block =
-                Block { executor: Executor::Sm, threads: group.threads, background: true, ops };
+            let block = Block {
+                executor: Executor::Sm,
+                threads: group.threads,
+                beside: None,
+                background: true,
+                ops,
+            };
             builder.add_block(rank, block);
         }
     }

@@ -52,7 +52,8 @@ pub fn streams(streams: &[Stream]) -> Schedule {
             kernel: stream.kernel,
         }];
         let executor = Executor::CopyEngine;
-        builder.add_block(rank, Block { executor, threads: 32, background: false, ops });
+        builder
+            .add_block(rank, Block { executor, threads: 32, beside: None, background: false, ops });
     }
     let total = streams.iter().map(|stream| u64::from(stream.bytes)).sum();
     builder.finish(total, None)

@@ -187,12 +187,27 @@ impl Calibration {
     /// # Errors
     /// [`Error::Request`] when the device or the constant is not there.
     pub fn constant(&self, class: DeviceClass, name: &str, constant: &str) -> Result<&Constant> {
+        self.owned(class, name, constant).map(|(_, found)| found)
+    }
+
+    /// How many times as long as on the GPU model that has the constant its clocks are on this one.
+    ///
+    /// # Errors
+    /// As [`Calibration::constant`].
+    pub fn pace(&self, gpu_model: &str, constant: &str) -> Result<f64> {
+        let clock = |of: &str| self.value(DeviceClass::Gpu, of, "instruction_clock");
+        let (owner, _) = self.owned(DeviceClass::Gpu, gpu_model, constant)?;
+        Ok(clock(&owner)? / clock(gpu_model)?)
+    }
+
+    /// A constant, and the device that has it.
+    fn owned(&self, class: DeviceClass, name: &str, constant: &str) -> Result<(String, &Constant)> {
         let mut at = name.to_string();
         // A chain longer than the number of devices would be a cycle.
         for _ in 0..=self.devices.len() {
             let device = self.device(class, &at)?;
             if let Some(found) = device.constants.get(constant) {
-                return Ok(found);
+                return Ok((at, found));
             }
             match &device.like {
                 Some(next) => at.clone_from(next),

@@ -31,8 +31,10 @@ pub struct GpuModel {
     pub local_load: Time,
     /// Store to own memory to its being visible.
     pub local_store_visible: Time,
-    /// One SM's time for a warp's store of 512 bytes.
+    /// One SM's time for a warp's store of 512 bytes to another memory.
     pub sm_store_interval: Time,
+    /// The same to its GPU's own memory.
+    pub sm_local_store_interval: Time,
     /// One warp's time between stores.
     pub warp_store_interval: Time,
     /// One lane's flag among a warp's flags to several peers.
@@ -116,6 +118,12 @@ impl GpuModel {
     pub fn of(calibration: &Calibration, model: &str) -> Result<GpuModel> {
         let value = |name: &str| calibration.value(DeviceClass::Gpu, model, name);
         let time = |name: &str| Ok::<_, crate::error::Error>(Time::from_ns(value(name)?));
+        // An SM's unit takes so many clocks for an access, whatever the GPU.
+        let clocked = |name: &str| {
+            Ok::<_, crate::error::Error>(Time::from_ns(
+                value(name)? * calibration.pace(model, name)?,
+            ))
+        };
         let rate =
             |name: &str| Ok::<_, crate::error::Error>(Bandwidth::from_gb_per_s(value(name)?));
         let count = |name: &str| Ok::<_, crate::error::Error>(value(name)?.round() as u32);
@@ -131,10 +139,11 @@ impl GpuModel {
             poll_loop: time("poll_loop")?,
             local_load: time("local_load")?,
             local_store_visible: time("local_store_visible")?,
-            sm_store_interval: time("sm_store_interval")?,
+            sm_store_interval: clocked("sm_store_interval")?,
+            sm_local_store_interval: clocked("sm_local_store_interval")?,
             warp_store_interval: time("warp_store_interval")?,
             flag_lane: time("flag_lane")?,
-            sm_load_interval: time("sm_load_interval")?,
+            sm_load_interval: clocked("sm_load_interval")?,
             fence: time("fence")?,
             fence_block: time("fence_block")?,
             fence_drain: time("fence_drain")?,

@@ -205,7 +205,7 @@ fn push(schedule: &mut Schedule, stream: &Stream) {
             (Executor::Sm, BLOCKS, THREADS, ops)
         }
     };
-    let block = Block { executor, threads, background: true, ops };
+    let block = Block { executor, threads, beside: None, background: true, ops };
     let blocks = vec![block; blocks as usize];
     schedule.ranks.push(RankProgram { gpu: stream.device, blocks });
 }

@@ -184,22 +184,27 @@ impl Chain<'_> {
             }
             Op::Copy { .. } => self.give(start, time, &[], Part::Wire),
             Op::Delay(_) => self.give(start, time, &[], Part::Endpoint),
-            Op::Write { .. } | Op::Move { .. } | Op::Send { .. } | Op::Flag(_) => {
-                self.issue(track, start, time);
+            Op::Load { .. } | Op::LoadReduce { .. } => {
+                self.issue(track, start, time, model.sm_load_interval);
             }
-            Op::Load { .. } | Op::LoadReduce { .. } | Op::WriteAll { .. } | Op::SendAll { .. } => {
-                self.issue(track, start, time);
+            Op::Write { .. }
+            | Op::Move { .. }
+            | Op::Send { .. }
+            | Op::Flag(_)
+            | Op::WriteAll { .. }
+            | Op::SendAll { .. } => {
+                self.issue(track, start, time, model.sm_store_interval);
             }
         }
         (block, start)
     }
 
     /// Stores or loads of a block: its warps share the SM's unit; beyond that they wait for room.
-    fn issue(&mut self, track: &BlockTrack, start: Time, time: Time) {
+    fn issue(&mut self, track: &BlockTrack, start: Time, time: Time, each: Time) {
         let program = &self.recorded.schedule.ranks[track.rank as usize];
         let model = &self.recorded.fabric.gpus[program.gpu as usize];
         let warps = u64::from(program.blocks[track.block as usize].threads.div_ceil(32));
-        let unit = model.sm_store_interval.max(model.sm_load_interval) * warps;
+        let unit = each * warps;
         let idle = unit.max(model.warp_store_interval);
         self.give(start, time, &[(Part::Endpoint, idle)], Part::Queueing);
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::beside;
 use super::bottleneck::{Bottleneck, bottleneck};
-use super::growth::{Growth, Growths};
+use super::growth::{Growth, Growths, exact_bytes};
 use super::machine::{Machine, Variant};
 use super::options::CaseOptions;
 use super::range::{Range, constants_sigma, shifts};
@@ -83,8 +83,8 @@ pub struct CasePrediction {
     pub hops: u64,
 }
 
-/// Largest call that is run packet by packet, bytes; beyond, see [`super::growth`].
-pub const EXACT_BYTES: u64 = 4 << 20;
+/// Larger calls react to constants as one of this many bytes does.
+const SHIFTED_BYTES: u64 = 4 << 20;
 /// Calls of more bytes than this are run once: what goes on around them does not show.
 const FEW_CALLS_BYTES: u64 = 1 << 20;
 /// Calls run at first, and at most, to see whether they repeat.
@@ -140,7 +140,7 @@ impl Case {
         Ok(anchor.prediction((bytes, self.round_up(bytes, options)), &growth, residual))
     }
 
-    /// Predicts calls that are all larger than [`EXACT_BYTES`], simulating only what they share.
+    /// Predicts calls that are all larger than [`Case::exact`], simulating only what they share.
     ///
     /// # Errors
     /// As [`Case::predict`].
@@ -186,7 +186,7 @@ impl Case {
             bytes_rounded: bytes,
             time_us: Range::around(us, 0.0),
             without_regimes_us: None,
-            shifts: self.shifts(machine, bytes, options)?,
+            shifts: self.shifts(machine, bytes.min(SHIFTED_BYTES), options)?,
             regimes: struck.iter().map(|&r| fabric.regimes[r].declared.name.clone()).collect(),
             waiting,
             bottleneck: limit,
@@ -234,9 +234,9 @@ impl Case {
         self.algorithm.collective.round_up(bytes, options.gpus.len())
     }
 
-    /// Largest call that is run packet by packet: [`EXACT_BYTES`], rounded.
-    fn exact(&self, options: &CaseOptions) -> u64 {
-        self.round_up(EXACT_BYTES, options)
+    /// Largest call that is run packet by packet, bytes; beyond, see [`super::growth`].
+    pub fn exact(&self, options: &CaseOptions) -> u64 {
+        self.round_up(exact_bytes(self.algorithm.name, options.gpus.len()), options)
     }
 
     pub(super) fn kernel(&self, variant: &Variant, machine: &Machine) -> Result<Kernel> {
@@ -305,7 +305,7 @@ impl Case {
         Ok(Run { schedule, outcome, time, repeats })
     }
 
-    /// How the time grows beyond [`EXACT_BYTES`].
+    /// How the time grows beyond [`Case::exact`].
     pub(super) fn growth(
         &self,
         variant: &Variant,
@@ -313,7 +313,7 @@ impl Case {
         sizes: &[u64],
         options: &CaseOptions,
     ) -> Result<Growth> {
-        let build = |bytes| self.build(variant, machine, bytes, options);
+        let build = |bytes| self.build(variant, machine, self.round_up(bytes, options), options);
         Growth::of(&variant.fabric, self.exact(options), sizes, build)
     }
 

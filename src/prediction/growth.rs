@@ -1,10 +1,10 @@
 //! How the time of a call grows beyond what is run packet by packet.
 //!
 //! The packet model is run up to a size; beyond, what the max-min model adds for the very schedule of
-//! the larger call is added to its time, stretched by what packets cost over max-min at that size
-//! where they cost more. Chunks, slots and loops of the larger call are thereby the real ones, and no
-//! wire is exceeded, which a straight line through two smaller calls does not promise. Once the loops
-//! of a schedule repeat, so that doublings of the size double what is done and add the same time a
+//! the larger call is added to its time, in the proportion of both at that size where the bytes already
+//! make the time there, and as it is where they do not: what packets cost over max-min in starts and
+//! steps says nothing of larger calls. Chunks, slots and loops of the larger call are thereby the real
+//! ones, which a straight line through two smaller calls does not promise. Once the loops of a schedule repeat, so that doublings of the size double what is done and add the same time a
 //! byte, the last one is continued; from 128 MiB on the loops of all schedules do.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,10 +17,30 @@ use crate::error::Result;
 use crate::fabric::Fabric;
 use crate::schedule::{Collective, Schedule};
 
+/// What all ranks of a call that is run packet by packet load and store, roughly, bytes.
+const EXACT_TRAFFIC: u64 = 640 << 20;
+/// Bounds of the largest call that is run packet by packet.
+const EXACT_RANGE: (u64, u64) = (4 << 20, 64 << 20);
+
+/// Largest call of an algorithm on so many ranks that is run packet by packet.
+pub fn exact_bytes(algorithm: &str, ranks: usize) -> u64 {
+    let ranks = ranks.max(1) as u64;
+    let each = match algorithm {
+        // All buffers go to all ranks.
+        "one_shot_pull" | "one_shot_push" | "allpair_packet" => ranks * ranks,
+        // A rank loads and stores every byte about twice.
+        _ => 4 * ranks,
+    };
+    let (least, most) = EXACT_RANGE;
+    (1 << (EXACT_TRAFFIC / each).max(1).ilog2()).clamp(least, most)
+}
+
 /// Largest call whose growth is computed; beyond, a straight line.
 const LINE_FROM: u64 = 128 << 20;
 /// Times a byte of two doublings that differ by less, relative, are alike.
 const ALIKE: f64 = 1e-3;
+/// How many times longer a call takes than one of half the bytes where these make its time.
+const PROPORTIONAL: f64 = 1.8;
 /// Doublings in a row whose loops repeat, after which a line is followed.
 const REPEATS: u32 = 2;
 
@@ -62,6 +82,8 @@ impl Mean {
 #[derive(Clone, Debug)]
 pub struct Growth {
     exact: u64,
+    /// Whether the bytes make most of the time at the exact size.
+    proportional: bool,
     /// Max-min times by size, us, the exact size among them; beyond the last two doublings a line.
     times: BTreeMap<u64, f64>,
     /// From here on time grows along a line, bytes, by so many us a byte.
@@ -109,10 +131,11 @@ impl Growth {
         ran: impl Fn(u64) -> Result<(f64, Option<usize>)>,
     ) -> Result<Growth> {
         let wanted: BTreeSet<u64> = sizes.iter().copied().filter(|&size| size > exact).collect();
-        let mut growth = Growth { exact, times: BTreeMap::new(), line: None };
+        let mut growth = Growth { exact, proportional: false, times: BTreeMap::new(), line: None };
         let Some(&largest) = wanted.last() else { return Ok(growth) };
         let (mut from, mut before) = (exact, ran(exact)?);
         growth.times.insert(exact, before.0);
+        growth.proportional = before.0 > PROPORTIONAL * ran(exact / 2)?.0;
         let (mut slope, mut repeats) = (f64::NAN, 0);
         while from < largest {
             let to = 2 * from;
@@ -153,7 +176,8 @@ impl Growth {
             }
             _ => time(bytes),
         };
-        exact_us + (grown.unwrap_or(base) - base) * (exact_us / base).max(1.0)
+        let packets = if self.proportional { exact_us / base } else { 1.0 };
+        exact_us + (grown.unwrap_or(base) - base) * packets
     }
 }
 
@@ -202,14 +226,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contention_stretches_and_speed_does_not() {
+    fn packets_say_how_bytes_go_on_and_not_how_starts_do() {
         // Max-min 100 us at the exact size and 180 us for the larger call: 80 us more. Packets that
-        // take 150 us stretch them by 1.5 to 120; packets that take 90 us do not shrink them.
+        // take 150 us make them 120, those that take 90 us 72; where a call of half the bytes took
+        // more than 100 / 1.8 us, they stay 80.
         let times = BTreeMap::from([(4 << 20, 100.0), (8 << 20, 180.0)]);
-        let growth = Growth { exact: 4 << 20, times, line: None };
+        let growth = Growth { exact: 4 << 20, proportional: true, times, line: None };
         assert!((growth.time_us(150.0, 8 << 20) - 270.0).abs() < 1e-9);
-        assert!((growth.time_us(90.0, 8 << 20) - 170.0).abs() < 1e-9);
+        assert!((growth.time_us(90.0, 8 << 20) - 162.0).abs() < 1e-9);
         assert!((growth.time_us(90.0, 4 << 20) - 90.0).abs() < 1e-9);
+        let starts = Growth { proportional: false, ..growth };
+        assert!((starts.time_us(150.0, 8 << 20) - 230.0).abs() < 1e-9);
+        // 10 us and 1 us a MiB: 14 us and 12; 0 us and 1 us a MiB: 4 and 2.
+        let of = |start: f64| {
+            let time = |size: u64| start + (size >> 20) as f64;
+            Growth::by(4 << 20, &[8 << 20], |size| Ok((time(size), None))).expect("times")
+        };
+        assert_eq!([of(10.0), of(0.0)].map(|growth| growth.proportional), [false, true]);
+    }
+
+    #[test]
+    fn exact_calls_are_larger_where_fewer_bytes_move() {
+        // 640 MiB over 4 times two, eight and sixteen ranks: 80 (but 64 at most), 20 and 10 MiB; where
+        // all go to all, 10 of eight and 2.5 of sixteen (but 4 at least).
+        let of = |algorithm, ranks| exact_bytes(algorithm, ranks) >> 20;
+        assert_eq!([2, 8, 16].map(|ranks| of("ring", ranks)), [64, 16, 8]);
+        assert_eq!([8, 16].map(|ranks| of("one_shot_pull", ranks)), [8, 4]);
     }
 
     /// Sizes that a growth ran, MiB, and its time of the largest of `sizes` where the exact size takes

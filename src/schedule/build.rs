@@ -15,7 +15,13 @@ pub struct Builder {
 impl Builder {
     /// An empty schedule over ranks on these GPUs, each with `blocks` blocks of `threads`.
     pub fn new(name: impl Into<String>, gpus: &[u32], blocks: usize, threads: u32) -> Builder {
-        let block = Block { executor: Executor::Sm, threads, background: false, ops: Vec::new() };
+        let block = Block {
+            executor: Executor::Sm,
+            threads,
+            beside: None,
+            background: false,
+            ops: Vec::new(),
+        };
         let ranks = gpus
             .iter()
             .map(|&gpu| RankProgram { gpu, blocks: vec![block.clone(); blocks] })
@@ -100,6 +106,13 @@ impl Builder {
     /// Gives a block another number of threads.
     pub fn set_threads(&mut self, rank: u32, block: usize, threads: u32) {
         self.schedule.ranks[rank as usize].blocks[block].threads = threads;
+    }
+
+    /// Puts a block of every rank beside an earlier one, as other warps of its thread block.
+    pub fn set_beside(&mut self, block: usize, first: usize) {
+        for rank in &mut self.schedule.ranks {
+            rank.blocks[block].beside = Some(first as u32);
+        }
     }
 
     /// Threads of a block.

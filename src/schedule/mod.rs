@@ -84,6 +84,9 @@ pub struct Block {
     pub executor: Executor,
     /// Threads, a multiple of 32.
     pub threads: u32,
+    /// An earlier block of the rank of whose thread block these warps are too: they share its SM's unit
+    /// for loads and stores. `None`: a thread block of its own.
+    pub beside: Option<u32>,
     /// Runs again and again until all other blocks have ended.
     pub background: bool,
     /// In order.

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::in_parallel;
 use crate::error::{Error, Result};
-use crate::prediction::case::EXACT_BYTES;
 use crate::prediction::nccl::taken;
 use crate::prediction::{Case, CaseOptions, CasePrediction, Machine};
 use crate::selection::nccl::Setup;
@@ -77,25 +76,31 @@ pub fn sweep(
     options: &CaseOptions,
     progress: &(dyn Fn() + Sync),
 ) -> Result<Vec<Vec<CasePrediction>>> {
-    let split = sizes.partition_point(|&size| size <= EXACT_BYTES);
-    let (small, large) = sizes.split_at(split);
     // The large sizes of a case share what is simulated; they come first, being the longest.
-    let mut jobs: Vec<(&[u64], &Case)> = Vec::new();
-    if !large.is_empty() {
-        jobs.extend(cases.iter().map(|case| (large, case)));
-    }
-    for size in small.chunks(1).rev() {
-        jobs.extend(cases.iter().map(|case| (size, case)));
+    let exact: Vec<usize> = cases
+        .iter()
+        .map(|case| sizes.partition_point(|&size| size <= case.exact(options)))
+        .collect();
+    let mut jobs: Vec<(&[u64], usize)> = Vec::new();
+    jobs.extend((0..cases.len()).map(|case| (&sizes[exact[case]..], case)));
+    jobs.retain(|(large, _)| !large.is_empty());
+    for place in (0..sizes.len()).rev() {
+        let small = (0..cases.len()).filter(|&case| place < exact[case]);
+        jobs.extend(small.map(|case| (&sizes[place..=place], case)));
     }
     let done = in_parallel(&jobs, |&(sizes, case)| {
-        let predictions = predicted(machine, case, sizes, options);
+        let predictions = predicted(machine, &cases[case], sizes, options);
         sizes.iter().for_each(|_| progress());
         predictions
     })?;
-    let mut all: Vec<CasePrediction> = done.into_iter().flatten().collect();
-    // By size; of one size in the order of the cases, since the sort keeps it.
-    all.sort_by_key(|prediction| prediction.bytes);
-    Ok(all.chunks(cases.len().max(1)).map(<[CasePrediction]>::to_vec).collect())
+    let cases_of = jobs.iter().map(|&(_, case)| case);
+    let mut all: Vec<(usize, CasePrediction)> = cases_of
+        .zip(done)
+        .flat_map(|(case, predictions)| predictions.into_iter().map(move |one| (case, one)))
+        .collect();
+    all.sort_by_key(|(case, prediction)| (prediction.bytes, *case));
+    let mut all = all.into_iter().map(|(_, prediction)| prediction);
+    Ok(sizes.iter().map(|_| all.by_ref().take(cases.len()).collect()).collect())
 }
 
 /// How a call is simulated; nothing where no schedule replays it.
@@ -115,11 +120,14 @@ pub fn taken_by_nccl(
 ) -> Result<Vec<Option<CasePrediction>>> {
     // Large sizes that are run alike share what is simulated; they come first, being the longest.
     let key = |way: &Way| way.as_ref().map(|(case, options)| case.key(options));
+    let is_large = |way: &Way, size: u64| {
+        way.as_ref().is_some_and(|(case, options)| size > case.exact(options))
+    };
     let mut jobs: Vec<(Vec<u64>, Way)> = Vec::new();
     for &size in sizes.iter().rev() {
         let way = taken(setup, collective, size, options)?.case.ok();
         match jobs.last_mut() {
-            Some((together, before)) if size > EXACT_BYTES && key(before) == key(&way) => {
+            Some((together, before)) if is_large(&way, size) && key(before) == key(&way) => {
                 together.insert(0, size);
             }
             _ => jobs.push((vec![size], way)),
@@ -144,7 +152,7 @@ fn predicted(
     sizes: &[u64],
     options: &CaseOptions,
 ) -> Result<Vec<CasePrediction>> {
-    if sizes[0] > EXACT_BYTES {
+    if sizes[0] > case.exact(options) {
         return case.predict_large(machine, sizes, options);
     }
     sizes.iter().map(|&size| case.predict(machine, size, options)).collect()

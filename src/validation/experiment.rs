@@ -10,7 +10,7 @@ use crate::engine::{Arrivals, Fidelity, Outcome, RunOptions, simulate};
 use crate::error::Result;
 use crate::fabric::{Calibration, CompileOptions, DeviceClass, EndpointId, Fabric};
 use crate::prediction::beside;
-use crate::prediction::growth::{Growth, Mean};
+use crate::prediction::growth::{self, Growth, Mean};
 use crate::schedule::{Collective, Schedule};
 use crate::topology::Topology;
 use crate::units::Time;
@@ -79,17 +79,8 @@ impl CollectiveRun {
 
 /// Calls that show how those from or to a root overlap.
 const OVERLAPPING_CALLS: u32 = 4;
-/// Largest call that is run packet by packet; beyond, see [`crate::prediction::growth`].
-pub const EXACT_BYTES: u64 = 4 << 20;
-
-/// Largest call of an algorithm that is run packet by packet: one-stage algorithms move all buffers
-/// between all ranks, so that their calls are long to run.
-pub fn exact_bytes(algorithm: &str, ranks: usize) -> u64 {
-    match algorithm {
-        "one_shot_pull" | "one_shot_push" | "allpair_packet" if ranks > 2 => EXACT_BYTES / 4,
-        _ => EXACT_BYTES,
-    }
-}
+/// Of larger calls than this, a single one is run: what goes on around it does not show.
+const SINGLE_BYTES: u64 = 4 << 20;
 
 /// What the time of a call of `bytes` is the mean of.
 fn mean(run: &CollectiveRun, bytes: u64) -> Mean {
@@ -99,6 +90,7 @@ fn mean(run: &CollectiveRun, bytes: u64) -> Mean {
     let calls = match bytes > 1 << 20 {
         // Calls from or to a root overlap, also large ones.
         true if run.collective.has_root() => OVERLAPPING_CALLS,
+        true if bytes > SINGLE_BYTES => 1,
         true => run.calls.min(2),
         false => run.calls,
     };
@@ -246,7 +238,7 @@ impl<'a> Machine<'a> {
     /// # Errors
     /// Those of the algorithm and the engine.
     pub fn collective_us(&self, run: &CollectiveRun, sizes: &[u64]) -> Result<Vec<f64>> {
-        let exact = run.round_up(exact_bytes(run.algorithm, run.gpus.len()));
+        let exact = run.round_up(growth::exact_bytes(run.algorithm, run.gpus.len()));
         let sizes: Vec<u64> = sizes.iter().map(|&size| run.round_up(size)).collect();
         let larger: Vec<u64> = sizes.iter().copied().filter(|&size| size > exact).collect();
         let wanted = sizes.iter().any(|&size| size >= exact);
@@ -256,7 +248,7 @@ impl<'a> Machine<'a> {
             None if !run.collective.has_root() => Mean { calls: 1, from_first: true },
             _ => mean(run, exact),
         };
-        let build = |size| self.schedule(run, size);
+        let build = |size| self.schedule(run, run.round_up(size));
         let growth = Growth::of_calls(&self.fabric, exact, &larger, mean, build)?;
         sizes
             .into_iter()

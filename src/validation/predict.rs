@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::experiment::{CollectiveRun, Machine, exact_bytes};
+use super::experiment::{CollectiveRun, Machine};
 use super::figures::Job;
 use super::likeness;
 use super::nccl::{self, Setups};
@@ -12,6 +12,7 @@ use crate::algorithm::streams::Stream;
 use crate::error::{Error, Result};
 use crate::fabric::EndpointId;
 use crate::measurement::{self, Carrier, Copy, KernelCall, Launches, Memory, NcclCall, Pair, Run};
+use crate::prediction::growth::exact_bytes;
 use crate::prediction::regime::{Kind, Medium, Regime};
 
 /// Calls back to back for the mean of a collective: the phase of polls matters to short ones only.

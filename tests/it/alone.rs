@@ -75,9 +75,9 @@ fn the_probe_alone_predicts_another_programs_link() {
         ("copy 64 MB and more", 0.01, 0.02),
         ("sm_write, saturated", 0.015, 0.02),
         ("sm_read, saturated", 0.01, 0.04),
-        // One row of 25, loads and stores by 64 blocks each, at 30.2 %: the interval of loads, which rows hardly
-        // tell (1.8 to 7.0 ns), decides it.
-        ("latency_under_load latency", 0.11, 0.31),
+        // One row of 25, loads and stores by 64 blocks each, at 40 %, as by the table's own constants (39 %).
+        // Only an interval of loads of 3.5 ns brought it to 30, and copy loops take 2.4.
+        ("latency_under_load latency", 0.11, 0.41),
         ("shares both read", 0.03, 0.07),
         ("shares writer", 0.03, 0.04),
         ("virtual device", 0.08, 0.35),

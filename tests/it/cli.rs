@@ -169,7 +169,8 @@ fn threads_and_repetition_change_nothing() {
 
 #[test]
 fn a_sweep_has_the_columns_of_nccl_tests() {
-    let run = simulate(&["--topo", QUICK, "-b", "8", "-e", "8M", "-f", "1024", "--format", "csv"]);
+    let run =
+        simulate(&["--topo", QUICK, "-b", "8", "-e", "128M", "-f", "4096", "--format", "csv"]);
     let mut lines = run.out.lines();
     assert_eq!(lines.next(), Some("size,count,type,redop,time,low,high,algbw,busbw,algorithm"));
     assert!(lines.next().is_some_and(|line| line.starts_with("8,4,bf16,sum,")));

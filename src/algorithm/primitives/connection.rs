@@ -80,7 +80,7 @@ impl Connection {
         if by_engine {
             let mut add = |rank: u32, push: bool| {
                 let (executor, background, ops) = (Executor::Proxy, false, Vec::new());
-                let proxy = Block { executor, threads: 32, background, ops };
+                let proxy = Block { executor, threads: 32, beside: None, background, ops };
                 let block = builder.add_block(rank, proxy);
                 let inbox = request.host_memory(rank);
                 carriers.push(Carrier { rank, block, push, inbox, filled: Vec::new() });

@@ -329,6 +329,11 @@ impl<'a> Nccl<'a> {
         self.builder.set_threads(place.rank, place.block, threads);
     }
 
+    /// Says that `count` blocks from `first` on are groups of one thread block's warps.
+    pub(super) fn set_groups(&mut self, first: usize, count: usize) {
+        (first + 1..first + count).for_each(|block| self.builder.set_beside(block, first));
+    }
+
     fn threads(&self, place: Place) -> u32 {
         self.builder.threads(place.rank, place.block)
     }

@@ -185,8 +185,9 @@ struct BlockState<'a> {
     ops: &'a [Op],
     executor: BlockExecutor,
     background: bool,
-    store_free: Time,
-    load_free: Time,
+    /// Its SM's unit for loads and stores, and when that is free, by the number of the first block.
+    unit: u32,
+    unit_free: Time,
     at_barrier: u32,
     /// When the last post has left.
     posted: Time,
@@ -267,6 +268,7 @@ impl<'a, N: Network> Machine<'a, N> {
         let mut running = 0;
         for (number, rank) in schedule.ranks.iter().enumerate() {
             let first_of_rank = actors.len() as u32;
+            let first_block = blocks.len() as u32;
             let mut meeting = 0;
             for block in &rank.blocks {
                 let fused = N::FUSES_WARPS || block.executor != BlockExecutor::Sm;
@@ -285,8 +287,8 @@ impl<'a, N: Network> Machine<'a, N> {
                     ops: &block.ops,
                     executor: block.executor,
                     background: block.background,
-                    store_free: Time::ZERO,
-                    load_free: Time::ZERO,
+                    unit: block.beside.map_or(blocks.len() as u32, |first| first_block + first),
+                    unit_free: Time::ZERO,
                     at_barrier: 0,
                     posted: Time::ZERO,
                     looked: Time::ZERO,

@@ -90,9 +90,10 @@ impl<N: Network> Machine<'_, N> {
             let message = first + peer;
             let marks = SlotRange::one(self.slot(actor, message, 0));
             let home = self.schedule.messages[message as usize].home;
-            let start = last.max(self.blocks[block].load_free);
+            let unit = self.blocks[block].unit as usize;
+            let start = last.max(self.blocks[unit].unit_free);
             last = start + model.flag_lane;
-            self.blocks[block].load_free = last;
+            self.blocks[unit].unit_free = last;
             if home == gpu {
                 let done = start + model.local_load + model.atomic;
                 self.notices.push(Notice::Visible(marks, done));

@@ -363,8 +363,9 @@ impl<N: Network> Machine<'_, N> {
             return Next::Retry;
         }
         let warps = u64::from(bytes.div_ceil(WARP_BYTES));
-        let start = self.now.max(self.blocks[block].load_free);
-        self.blocks[block].load_free = start + model.sm_load_interval * warps;
+        let unit = self.blocks[block].unit as usize;
+        let start = self.now.max(self.blocks[unit].unit_free);
+        self.blocks[unit].unit_free = start + model.sm_load_interval * warps;
         let record = &mut self.actors[actor as usize];
         if local {
             let back = start + model.sm_load_interval * warps + model.local_load;
@@ -408,17 +409,21 @@ impl<N: Network> Machine<'_, N> {
             return Next::Retry;
         }
         let model = &self.fabric.gpus[gpu as usize];
-        let full = model.sm_store_interval;
+        let (full, warp) = match home == gpu {
+            true => (model.sm_local_store_interval, model.sm_local_store_interval),
+            false => (model.sm_store_interval, model.warp_store_interval),
+        };
         let unit = Time::from_ps(
             (full.as_ps() * u64::from(bytes) / u64::from(WARP_BYTES))
                 .max(full.as_ps() / FLAG_SHARE),
         );
         let record = &mut self.actors[actor as usize];
-        let state = &mut self.blocks[block];
-        let start = self.now.max(state.store_free).max(record.store_free);
+        let number = self.blocks[block].unit as usize;
+        let start = self.now.max(self.blocks[number].unit_free).max(record.store_free);
         let issued = start + unit;
-        state.store_free = issued;
-        record.store_free = start + if N::FUSES_WARPS { unit } else { model.warp_store_interval };
+        self.blocks[number].unit_free = issued;
+        let state = &mut self.blocks[block];
+        record.store_free = start + if N::FUSES_WARPS { unit } else { warp };
         if start >= self.options.counted_from {
             state.used.stored += u64::from(bytes);
         }
@@ -486,9 +491,10 @@ impl<N: Network> Machine<'_, N> {
     /// A flag store that does not wait for room.
     pub(super) fn flag_store(&mut self, block: usize, store: Store) -> Time {
         let model = &self.fabric.gpus[store.gpu as usize];
-        let start = self.now.max(self.blocks[block].store_free);
+        let unit = self.blocks[block].unit as usize;
+        let start = self.now.max(self.blocks[unit].unit_free);
         let issued = start + model.flag_lane;
-        self.blocks[block].store_free = issued;
+        self.blocks[unit].unit_free = issued;
         self.put(store, start, issued);
         issued
     }

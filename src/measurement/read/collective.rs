@@ -52,6 +52,16 @@ fn fitted_to_pairs(machine: &str, ranks: u32) -> bool {
     ranks == 2 && matches!(machine, "aic-a100sxm-x8" | "aic-h100sxm-x8" | "aic-b200-x8")
 }
 
+/// Whether a socket's `memory_total` was fitted to a row: all-reduces through host memory that are so
+/// large that their buffers do not stay in caches.
+fn fitted_to_memory(machine: &str, condition: &str, collective: Collective, bytes: u64) -> bool {
+    let by_host = match machine {
+        "4090x8-epyc7542-2s" => condition.contains("no P2P"),
+        machine => machine == "aic-rtxpro6000-x2x4",
+    };
+    by_host && collective == Collective::AllReduce && bytes >= 16 << 20
+}
+
 /// Rows summarised together: behind NVSwitches all GPUs are alike, elsewhere their count matters.
 pub(super) fn experiment(sink: &Sink, what: &str, ranks: u32, tail: &str) -> String {
     let count = match sink.topology.ends_with("nvswitch") {
@@ -82,6 +92,15 @@ fn unmodelled(row: &Row) -> Result<Option<&'static str>> {
     let condition = row.column("condition")?;
     if condition.contains("NCCL_SHM_DISABLE=1") && condition.contains("NCCL_P2P_DISABLE=1") {
         return Ok(Some("by network: NICs are not modelled"));
+    }
+    let broadcast = row.column("experiment")? == "broadcast";
+    if broadcast
+        && condition.contains("NCCL_MAX_NCHANNELS=")
+        && row.column("placement")? == "in_place"
+    {
+        return Ok(Some(
+            "in place the root keeps no copy, which shows on few channels: not modelled",
+        ));
     }
     let alone = condition.contains("all_reduce_bench") || condition.contains("timed by itself");
     let reason = "each call is timed by itself with its launch: no time of the call";
@@ -194,6 +213,7 @@ fn forced(row: &Row) -> Result<String> {
         ("NCCL_P2P_USE_CUDA_MEMCPY=1", " by copy engine"),
         ("NCCL_SHM_USE_CUDA_MEMCPY=1", " by host, copy engine"),
         ("NCCL_MAX_NCHANNELS=1;", " on one channel"),
+        ("NCCL_MAX_NCHANNELS=", " on few channels"),
     ];
     if let Some((_, way)) = ways.iter().find(|way| condition.contains(way.0)) {
         return Ok((*way).to_owned());
@@ -231,6 +251,7 @@ fn chosen(
     let experiment = experiment(sink, &what, ranks, &class);
     let mut about = about(sink, row, experiment, format!("{ranks} GPUs {bytes} B {condition}"))?;
     about.fit |= launches_fitted || pairs;
+    about.fit |= ranks > 2 && fitted_to_memory(&sink.machine, condition, collective, bytes);
     about.note = match assumed {
         true => format!("version assumed: {version}"),
         false => String::new(),
