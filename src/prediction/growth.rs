@@ -4,8 +4,9 @@
 //! the larger call is added to its time, in the proportion of both at that size where the bytes already
 //! make the time there, and as it is where they do not: what packets cost over max-min in starts and
 //! steps says nothing of larger calls. Chunks, slots and loops of the larger call are thereby the real
-//! ones, which a straight line through two smaller calls does not promise. Once the loops of a schedule repeat, so that doublings of the size double what is done and add the same time a
-//! byte, the last one is continued; from 128 MiB on the loops of all schedules do.
+//! ones, which a straight line through two smaller calls does not promise. Once the loops of a schedule
+//! repeat, so that doublings of the size double what is done and add the same time a byte, the last one
+//! is continued; from 128 MiB on the loops of all schedules do.
 
 use std::collections::{BTreeMap, BTreeSet};
 

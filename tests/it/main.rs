@@ -45,5 +45,6 @@ mod tidy;
 mod timeline;
 mod trace;
 mod traces;
+mod unit;
 mod whatif;
 mod wire_bytes;
