@@ -159,8 +159,7 @@ impl Kernel {
             |name: &str| calibration.value(DeviceClass::Gpu, gpu_model, name).map(Time::from_ns);
         let nccl = implementation == Implementation::Nccl;
         // Instructions of NCCL's kernels take so many clocks, whatever the GPU.
-        let clock = |of: &str| calibration.value(DeviceClass::Gpu, of, "instruction_clock");
-        let pace = if nccl { clock(PACE_OF)? / clock(gpu_model)? } else { 1.0 };
+        let pace = if nccl { calibration.pace(PACE_OF, gpu_model)? } else { 1.0 };
         let own = |name: &str| library(name).map(|time| Time::from_ns(time.as_ns() * pace));
         let only_nccl = |name: &str| if nccl { own(name) } else { Ok(Time::ZERO) };
         let count = |name: &str| {

@@ -190,14 +190,22 @@ impl Calibration {
         self.owned(class, name, constant).map(|(_, found)| found)
     }
 
-    /// How many times as long as on the GPU model that has the constant its clocks are on this one.
+    /// How many times as long as on one GPU model a clock is on another.
     ///
     /// # Errors
     /// As [`Calibration::constant`].
-    pub fn pace(&self, gpu_model: &str, constant: &str) -> Result<f64> {
-        let clock = |of: &str| self.value(DeviceClass::Gpu, of, "instruction_clock");
-        let (owner, _) = self.owned(DeviceClass::Gpu, gpu_model, constant)?;
-        Ok(clock(&owner)? / clock(gpu_model)?)
+    pub fn pace(&self, of: &str, on: &str) -> Result<f64> {
+        let clock = |model: &str| self.value(DeviceClass::Gpu, model, "instruction_clock");
+        Ok(clock(of)? / clock(on)?)
+    }
+
+    /// A time of a GPU model that is so many clocks: where another model has it, by both clocks, ns.
+    ///
+    /// # Errors
+    /// As [`Calibration::constant`].
+    pub fn clocked(&self, gpu_model: &str, constant: &str) -> Result<f64> {
+        let (owner, found) = self.owned(DeviceClass::Gpu, gpu_model, constant)?;
+        Ok(found.value * self.pace(&owner, gpu_model)?)
     }
 
     /// A constant, and the device that has it.

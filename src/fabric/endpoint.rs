@@ -119,11 +119,7 @@ impl GpuModel {
         let value = |name: &str| calibration.value(DeviceClass::Gpu, model, name);
         let time = |name: &str| Ok::<_, crate::error::Error>(Time::from_ns(value(name)?));
         // An SM's unit takes so many clocks for an access, whatever the GPU.
-        let clocked = |name: &str| {
-            Ok::<_, crate::error::Error>(Time::from_ns(
-                value(name)? * calibration.pace(model, name)?,
-            ))
-        };
+        let clocked = |name: &str| calibration.clocked(model, name).map(Time::from_ns);
         let rate =
             |name: &str| Ok::<_, crate::error::Error>(Bandwidth::from_gb_per_s(value(name)?));
         let count = |name: &str| Ok::<_, crate::error::Error>(value(name)?.round() as u32);
